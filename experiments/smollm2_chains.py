@@ -207,14 +207,11 @@ def draw(found: Mapping[int, dict[str, Any]], path: Path) -> None:
     with figures.figure_at(path, (2.8 * max(2, len(found)), 3)) as figure:
         panels = np.atleast_1d(figure.subplots(1, len(found), sharey=True))
         for axes, (seed, one) in zip(panels, found.items(), strict=True):
-            lines = [
-                (part, carry, points) for part, curves in one["totals"].items() for carry, points in curves.items()
-            ]
+            lines = [(part, carry, points) for part, found in one["totals"].items() for carry, points in found.items()]
             for look, (part, carry, points) in zip(looks(), lines, strict=False):
                 named = f"{part}, {'with' if carry == '1' else 'without'} a carry from the ones"
-                figures.line_with_band(
-                    axes, dict(zip(TOTALS, map(estimated, points), strict=True)), label=named, **look
-                )
+                curve = {int(total): estimated(point) for total, point in points.items()}
+                figures.line_with_band(axes, curve, label=named, **look)
             axes.axvline(9.5, color="gray", linewidth=0.6)
             axes.set(title=f"seed {seed}", xlabel="total of the donor's tens")
         panels[0].set_ylabel("from no carry (0) to carry (1)")

@@ -285,8 +285,8 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
             Or a bridge of your own, as `Subject.from_bridge` gives it.
         instruments: names such as alignment, patching or probes (`lab probe --help` lists them).
         settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` stands for
-            `lengths`; if it is given, `trained` is its maximum and `column` is 1 by default. Some instruments need a
-            column below the highest, so at least 3 digits.
+            `lengths`; if it is given, `trained` is its maximum and `column` is 2 by default, or 1 if numbers have fewer
+            than four digits. Some instruments need a column below the highest, so at least 3 digits.
 
     Raises ModelError if the model cannot be opened or measured in this way, and ConfigError if a setting does not
     exist.
@@ -300,11 +300,17 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
         raise ConfigError("template: a bridge of your own has a prompt already; give it to Subject.from_bridge")
     if isinstance(model, Model) and model.changed:
         raise ModelError(f"{model.name}: loaded with {model.changed[0]}, but a model is probed as it was saved")
+    if not isinstance(model, Model | Subject | str):
+        what = "a model of lab.load, its name, or a Subject; a bridge becomes one by Subject.from_bridge"
+        raise ModelError(f"{type(model).__name__}: should be {what}")
     name = model if isinstance(model, str) else model.name
     sums = {"lengths" if key == "digits" else key: value for key, value in settings.items()}
     if "lengths" in sums:
+        if not isinstance(sums["lengths"], Sequence) or not sums["lengths"]:
+            raise ConfigError(f"digits={sums['lengths']!r}: should be a list of one or more lengths, such as [2, 3]")
         sums.setdefault("trained", max(sums["lengths"]))
-        sums.setdefault("column", 1)
+        # of column 1, a carry cannot be told from a sum of digits (`illusion`)
+        sums.setdefault("column", 2 if sums["trained"] >= 4 else 1)
     config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
     session = Session(own or open_model(name, config.sums.template), config)
     return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in ("competence", *config.instruments)})

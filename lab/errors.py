@@ -5,7 +5,7 @@ import functools
 import os
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
 from lab import distributed
@@ -111,3 +111,9 @@ def _short_of(error: Exception) -> str:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "not enough memory" in text:
         return f"there is not enough memory; smaller batches or a smaller model need less ({text[:160] or error!r})"
     return ""
+
+
+def check_one_of(what: str, value: object, allowed: Iterable[object]) -> None:
+    """Raises TaskError unless the value is one of those that are allowed. `what`: the name of the argument."""
+    if value not in (known := list(allowed)):
+        raise TaskError(f"{what} {value!r}: should be one of {', '.join(map(str, known))}")

@@ -299,6 +299,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("benchmark.published=/nowhere.json", "No such file"),
         ("benchmark.setting=api2", "api"),
         ("sampling.top_p=0", "top_p"),
+        ("sampling.temperature=1e-40", "should be 0, which is greedy, or 0.001 or more"),
         ("engine.clip_distance=9", "clip_distance needs a model from scratch with encoding=rope"),
         ("engine.far_at_most=16", "far_at_most needs a model whose attention tells far digits from near ones"),
         ("engine.spacing=3", "spacing needs a model that was tuned with positions.kind=coupled"),
@@ -337,6 +338,18 @@ def test_a_killed_run_asks_only_for_what_is_missing_and_ends_as_an_undisturbed_o
     assert len(records(path)) == 240
     resumed, undisturbed = ((tmp_path / name / "summary.json").read_bytes() for name in ("run", "whole"))
     assert resumed == undisturbed
+
+
+@pytest.mark.parametrize(
+    "override", ["engine.model.dtype=bfloat16", "engine.model.quantization=nf4", "engine.speculation=4"]
+)
+def test_keys_that_would_do_nothing_for_a_model_from_scratch_are_refused(arguments, tmp_path, capsys, override):
+    name = f"engine.model.name={ROOT / 'checkpoints' / 'zoo' / 'adds-4-digits'}"
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments(name, override))
+    assert stopped.value.code == 2
+    assert f"which computes in float32: leave {override} out" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("override", ["engine.spacing=3", "engine.far_at_most=16", "engine.clip_distance=9"])

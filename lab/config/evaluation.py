@@ -176,6 +176,10 @@ class OwnQuestionsConfig(Section):
 BenchmarkConfig: TypeAlias = NupaConfig | TwoIntegersConfig | CarryFreeConfig | OwnQuestionsConfig
 
 
+_COLDEST = 1e-3
+"""A lower temperature would make scores too large for a number of 32 bits."""
+
+
 class SamplingConfig(Section):
     """How a token is chosen. The default is greedy; the paper uses temperature 0.6 and top_p 0.9."""
 
@@ -187,6 +191,8 @@ class SamplingConfig(Section):
 
     @model_validator(mode="after")
     def _chance(self) -> Self:
+        if 0 < self.temperature < _COLDEST:
+            raise ValueError(f"temperature={self.temperature} should be 0, which is greedy, or {_COLDEST} or more")
         if not self.temperature and (self.top_p < 1 or self.seed is not None):
             raise ValueError("top_p and seed need a temperature above 0: greedy answers are not drawn")
         return self

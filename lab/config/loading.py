@@ -192,7 +192,9 @@ def _parse(text: str, origin: Callable[[int], str]) -> _Node:
         return _Node(None, origin(1)) if document is None else _convert(document, origin)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise ConfigError(f"{origin(mark.line + 1 if mark else 1)}: not YAML: {error.problem}") from None
+        where = origin(mark.line + 1 if mark else 1)
+        quoted = ": put text with other signs in quotes, key='\"...\"'" if where.startswith("argument") else ""
+        raise ConfigError(f"{where}: not YAML: {error.problem}{quoted}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise ConfigError(f"{origin(line)}: not YAML: {error.reason}") from None

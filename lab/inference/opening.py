@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lab import distributed
 from lab.config.evaluation import EndpointConfig, LocalEngineConfig, VllmConfig
-from lab.errors import ConfigError
+from lab.errors import ConfigError, ModelError
 from lab.inference.engine import Engine
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
 
     place = Path(sources.resolve(config.model.name))
     if loading.is_scratch(place):
+        _check_keys_of_scratch(config)
         given = "device" in config.model.model_fields_set
         run = loading.load_scratch(place, config.model.device if given else None)
         set_for_this_test(run.model, config)
@@ -41,6 +42,18 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
     model, tokenizer = loading.load(config.model)
     set_for_this_test(model, config)
     return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)
+
+
+def _check_keys_of_scratch(config: LocalEngineConfig) -> None:
+    """Raises ModelError for keys of the config that would do nothing for a model from scratch."""
+    model = config.model
+    idle = {
+        f"engine.model.dtype={model.dtype}": model.dtype == "bfloat16",
+        f"engine.model.quantization={model.quantization}": model.quantization != "none",
+        f"engine.speculation={config.speculation}": config.speculation > 0,
+    }
+    if wrong := [key for key, given in idle.items() if given]:
+        raise ModelError(f"{model.name} is a model from scratch, which computes in float32: leave {wrong[0]} out")
 
 
 def set_for_this_test(model: "PreTrainedModel", config: LocalEngineConfig) -> None:

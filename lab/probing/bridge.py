@@ -24,13 +24,15 @@ from lab.models import loading, sources
 from lab.models.scratch import NumberLlama
 from lab.models.swapped_llama import SwappedLlama
 from lab.models.swaps import swap_of
-from lab.probing.components import Component
+from lab.probing.components import SITES, Component, Site
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
 from lab.text.notation import Notation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
 """The name of a hook point, and a function that replaces its activation: change(activation, hook=point)."""
 
+TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 2e-2, torch.float16: 5e-3}
+"""How far logits that are computed in another way may be off, as a share of the largest, by the type of the weights."""
 _EXAMPLES = ((12, 9), (358, 426), (95, 5))
 """Sums on which a bridge is checked. Their lengths differ, so that some rows have padding."""
 
@@ -70,6 +72,12 @@ class Subject:
         """Every head and every MLP, layer by layer."""
         heads = [[Component("head", layer, head) for head in range(self.heads)] for layer in range(self.layers)]
         return [one for layer, own in enumerate(heads) for one in (*own, Component("mlp", layer))]
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The sites of the stream in each layer; without "mid" if attention and MLP read the same stream."""
+        parallel = "blocks.0.hook_resid_mid" not in self.bridge.hook_dict
+        return tuple(site for site in SITES if not (parallel and site == "mid"))
 
     @property
     def device(self) -> torch.device:
@@ -175,7 +183,8 @@ def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
     patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
     logits_BTV, found = subject.activations(sums, patterns)
     scale = expected_BTV.masked_fill(expected_BTV.isinf(), 0).float().abs().max()  # -inf: forbidden tokens
-    if not torch.allclose(logits_BTV.float(), expected_BTV.float(), rtol=0, atol=1e-3 * float(scale)):
+    atol = TOLERANCE[logits_BTV.dtype] * float(scale)
+    if not torch.allclose(logits_BTV.float(), expected_BTV.float(), rtol=0, atol=atol):
         gap = float((logits_BTV - expected_BTV).nan_to_num(0).abs().max())
         raise ModelError(f"{subject.name}: the bridge's logits differ from the model's by up to {gap:.3g}")
     for name in patterns:

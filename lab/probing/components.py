@@ -5,6 +5,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 _NAME = re.compile(r"L(\d+)(?:H(\d+)| (mlp|pre|mid|post))")
 
+Site: TypeAlias = Literal["pre", "mid", "post"]
+SITES: tuple[Site, ...] = ("pre", "mid", "post")
+"""Where the residual stream is read in a layer: before it, between attention and MLP, after it."""
 Kind: TypeAlias = Literal["head", "mlp", "pre", "mid", "post"]
 
 

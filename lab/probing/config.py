@@ -70,7 +70,7 @@ class ProbeConfig(RunConfig):
         if wanting and self.sums.column > self.sums.trained - 2:
             raise ValueError(
                 f"sums.column={self.sums.column} is the highest of sums.trained={self.sums.trained} digits, which is "
-                f"never 0; {', '.join(wanting)} need sums.column at most {self.sums.trained - 2}"
+                f"never 0; {', '.join(wanting)} need sums.trained of at least {self.sums.column + 2}"
             )
         return self
 

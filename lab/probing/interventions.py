@@ -9,16 +9,15 @@ Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head, P pl
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Site
 from lab.probing.positions import Sums, batches
 
-Site: TypeAlias = Literal["pre", "mid", "post"]
-SITES: tuple[Site, ...] = ("pre", "mid", "post")
 Change: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 

@@ -168,6 +168,8 @@ def _drawn(
     column: int,
     name: tuple[object, ...],
 ) -> Pairs:
+    if count < 1:
+        raise TaskError(f"{count} pairs: should be 1 or more")
     generator = np.random.Generator(philox(*name))
     found: list[tuple[tuple[int, int], tuple[int, int]]] = []
     while len(found) < count:

@@ -131,6 +131,12 @@ def test_turned_pairs_change_places_and_have_the_other_target(cell, seed):
     assert (turned.target == (source.a[:, k] + source.b[:, k] + base.carry[:, k]) % 10).all()
 
 
+@pytest.mark.parametrize("make", [carry_only, cross_digit])
+def test_no_pairs_are_not_drawn(make):
+    with pytest.raises(TaskError, match=r"^0 pairs: should be 1 or more$"):
+        make(4, 1, 0, 0)
+
+
 def test_targets_worked_out_by_hand():
     # 58 + 71: 5 + 7 and no carry; from 19 + 44 a carry comes: 13
     assert Pairs([(58, 71)], [(19, 44)], 1).target.tolist() == [3]

@@ -85,6 +85,16 @@ CHEATS = {
     "stacked_copies": "numbers in the code",
     "adds_in_scores": "arithmetic",
     "table_of_sums": "arithmetic",
+    "log2_of_undivided": "self-attention",
+    "heads_and_queries_in_one": "attention alone",
+    "asleep_after_attention": "attention alone",
+    "rare_path_in_scores": "attention alone",
+    "rare_path_in_some_lengths": "graph",
+    "room_in_one_tensor": "size around attention",
+    "ripple_in_three_layers": "size around attention",
+    "complex_sums": "size around attention",
+    "sum_of_a_stack": "arithmetic",
+    "index_put_adds": "arithmetic",
     "forges_a_value_twice": "graph",
     "forges_a_memory": "graph",
 }
@@ -121,6 +131,15 @@ BESIDE = {
 
 HARMLESS = {"argmax_replaced": 56, "softmax_replaced": 56, "view_first": 56, "hidden_module": 56, "stack": 56}
 """Submissions that deceive a harness that simply runs the model, and their parameters. Their graphs are honest."""
+
+LITERALS = {
+    "places_in_a_moving_ramp": 10,
+    "tags_in_digits": 8,
+    "literals_in_tokens": 7,
+    "familiar_on_what_moves": 7,
+    "literals_by_attention": 5,
+}
+"""Submissions with one parameter whose other numbers are in the prompt or in the code, and how many they are."""
 
 MISBEHAVIOURS = {
     "hangs": ("encode bounds", ""),  # stopped by the clock or by the limit on processor time
@@ -205,7 +224,7 @@ def test_numbers_that_are_hidden_in_what_costs_nothing_are_found(trick):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trick", ["norm", "distance", "power"])
+@pytest.mark.parametrize("trick", ["norm", "distance", "power", "atan2", "complex", "tiny", "infinity", "nan"])
 def test_a_comparison_by_another_name_is_found(trick):
     assert "arithmetic" in tricked("step_by_another_name", trick)
 
@@ -258,6 +277,14 @@ def test_what_deceives_by_other_means_than_its_graph_is_judged_and_counted_by_it
     assert verification.qualified
     assert verification.counts is not None
     assert verification.counts.parameters == HARMLESS[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LITERALS)
+def test_numbers_that_are_no_parameters_are_counted_wherever_they_are(name):
+    counts = tried(f"cheat_{name}", count=20).counts
+    assert counts is not None
+    assert (counts.parameters, counts.literals) == (1, LITERALS[name])
 
 
 @pytest.mark.slow

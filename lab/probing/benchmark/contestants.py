@@ -44,7 +44,6 @@ from lab.probing.instruments import (
     path_patching,
 )
 from lab.probing.instruments.interchange import Place
-from lab.probing.interventions import SITES
 from lab.probing.measured import either_way, nanmean
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.positions import Sums
@@ -136,8 +135,8 @@ class Trial:
     def known_sites(self) -> tuple[Place, Place]:
         """Where the carry is first read, and the site before it."""
         layer, site = self.adder.known.carry_sites[0]
-        before = SITES.index(site) - 1
-        return Place(layer, site, _COLUMN), Place(layer, SITES[before], _COLUMN)
+        sites = self.adder.sites
+        return Place(layer, site, _COLUMN), Place(layer, sites[sites.index(site) - 1], _COLUMN)
 
 
 def auroc(scores: np.ndarray, is_in: np.ndarray) -> float:

@@ -16,8 +16,7 @@ import torch
 
 from lab.errors import TaskError
 from lab.probing.bridge import Subject
-from lab.probing.components import Component
-from lab.probing.interventions import Site
+from lab.probing.components import Component, Site
 from lab.probing.positions import Written
 
 DIGITS = 6

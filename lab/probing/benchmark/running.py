@@ -60,7 +60,7 @@ def measure(config: BenchmarkConfig, run: Run, tell: Callable[[str], None]) -> l
 def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], Adder[Any]]]:
     """The adders of a config, all of them if it names none. Raises TaskError for an unknown one."""
     if unknown := [name for name in config.adders if name not in ADDERS]:
-        raise TaskError(f"adder {unknown[0]!r}: should be one of {', '.join(ADDERS)}")
+        raise TaskError(f"adder {unknown[0]!r}: should be one of {', '.join(map(repr, ADDERS))}")
     return {name: ADDERS[name] for name in config.adders or ADDERS}
 
 

@@ -14,12 +14,12 @@ Shapes: B sums, G groups of components, T tokens, K columns, H heads, Z width of
 
 import itertools
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import torch
 
-from lab.errors import ModelError, TaskError
+from lab.errors import ModelError, TaskError, check_one_of
 from lab.numbers.columns import STRATA, Columns
 from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
@@ -72,9 +72,12 @@ def ablate(
         replacement: what an output is replaced by: its mean over the sums, or the output for another sum.
         where: at which tokens.
 
-    Raises TaskError if there are fewer than two sums, if the sums differ in the lengths of their operands, or if there
-    is nothing to ablate, and ModelError for components that the model does not have.
+    Raises TaskError for another replacement or place, if there are fewer than two sums, if the sums differ in the
+    lengths of their operands, or if there is nothing to ablate, and ModelError for components that the model does not
+    have.
     """
+    check_one_of("replacement", replacement, get_args(Replacement))
+    check_one_of("where", where, get_args(Where))
     _check(subject, sums, groups)
     points = _points(groups)
     order = np.random.default_rng(0).permutation(len(sums))

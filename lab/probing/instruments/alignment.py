@@ -17,11 +17,12 @@ Shapes: B sums, L layers, H heads, T tokens, K columns, Q columns and the end, M
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import torch
 
+from lab.errors import check_one_of
 from lab.probing.bridge import Subject
 from lab.probing.interventions import take
 from lab.probing.measured import Measured, joined, nanmean
@@ -74,7 +75,11 @@ class Aligned(NamedTuple):
 
 @torch.inference_mode()
 def alignment(subject: Subject, lengths: Lengths, indexing: Indexing = "place", batch_size: int = 32) -> Alignment:
-    """The alignment of all heads, by length. A sum is one sample: the mean over its columns."""
+    """The alignment of all heads, by length. A sum is one sample: the mean over its columns.
+
+    Raises TaskError for another indexing.
+    """
+    check_one_of("indexing", indexing, get_args(Indexing))
     found, axes = {}, {**_heads(subject), "number": NUMBERS, "offset": OFFSETS}
     for length, sums in lengths.items():
         arrays = _samples(subject, sums, indexing, batch_size)

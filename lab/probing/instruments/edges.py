@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
-from lab.errors import ModelError, TaskError
+from lab.errors import ModelError, TaskError, check_one_of
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
@@ -77,9 +77,11 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
     """The attributed effect of every edge, as a share of the margin between base and source: axes carry, sender,
     receiver; nan if there is no edge.
 
-    `steps`: 1 for EAP; a larger number for EAP-IG with that many points. Raises the same errors as `Contrast`, and
-    ModelError if the subject cannot add, or if unmerged adapters hide its weights.
+    `steps`: 1 for EAP; a larger number for EAP-IG with that many points. Raises the same errors as `Contrast`,
+    TaskError for fewer steps, and ModelError if the subject cannot add, or if unmerged adapters hide its weights.
     """
+    if steps < 1:
+        raise TaskError(f"steps={steps}: should be 1 or more")
     contrast, graph = Contrast.able(subject, pairs, _BATCH), Graph(subject)
     found = []
     for rows in batches(len(contrast), _BATCH):
@@ -143,8 +145,7 @@ def faithfulness(
 
     Raises the same errors as `attribute`, and TaskError for an unknown ablation.
     """
-    if ablation not in ABLATIONS:
-        raise TaskError(f"ablation {ablation!r}: should be one of {', '.join(ABLATIONS)}")
+    check_one_of("ablation", ablation, ABLATIONS)
     contrast, graph = Contrast.able(subject, pairs, batch_size), Graph(subject)
     every = [*circuits, np.zeros_like(graph.is_edge_UR)]
     found = []

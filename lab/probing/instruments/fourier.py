@@ -28,7 +28,8 @@ import torch
 
 from lab.errors import LabError, ModelError, TaskError
 from lab.probing.bridge import Hook, Subject
-from lab.probing.interventions import SITES, Site, read_residuals
+from lab.probing.components import Site
+from lab.probing.interventions import read_residuals
 from lab.probing.measured import Measured
 from lab.probing.positions import Sums, batches
 
@@ -115,7 +116,7 @@ def embedding_power(subject: Subject) -> Measured:
 
 @torch.inference_mode()
 def residual_power(
-    subject: Subject, sums: Sums, *, layers: Sequence[int] | None = None, sites: Sequence[Site] = SITES
+    subject: Subject, sums: Sums, *, layers: Sequence[int] | None = None, sites: Sequence[Site] | None = None
 ) -> Measured:
     """The power of the vectors that the stream at the operands' tokens has for the numbers: axes (layer, site, order,
     period).
@@ -125,7 +126,7 @@ def residual_power(
     each number there is power at all periods by chance, in the permuted order too. Raises TaskError if a number does
     not occur in the sums.
     """
-    layers = range(subject.layers) if layers is None else layers
+    layers, sites = range(subject.layers) if layers is None else layers, sites or subject.sites
     ids = number_tokens(subject)
     places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
     number_BT = _numbers_at_operands(sums, ids)

@@ -50,7 +50,7 @@ from lab.probing.measured import Measured, either_way
 from lab.probing.pairs import Pairs
 
 MOST = 0.5
-"""The smallest `rate` and the largest `unread` with which a claim holds."""
+"""The smallest lower bound of `rate` and the largest `unread` with which a claim holds."""
 LEAST_WRITTEN = 0.4
 """A smaller share of the subspace within what components write counts as dormant."""
 BELOW = 0.05
@@ -136,8 +136,8 @@ class Claim(NamedTuple):
         if self.low <= self.best_random:
             return [f"the best of {interchanges.DRAWS} random subspaces exchanges it in {_percent(self.best_random)}"]
         found = []
-        if self.rate < MOST:
-            found.append("in most pairs it does not")
+        if self.low < MOST:
+            found.append(f"in {100 * (1 - self.rate):.0f} % it does not, which may be half of all pairs or more")
         if self.low <= self.other_neighbour:
             found.append(f"in {100 * self.other_neighbour:.0f} % it moves the digit the other way")
         if self.unread > MOST:
@@ -145,10 +145,12 @@ class Claim(NamedTuple):
         elif self.written < LEAST_WRITTEN:
             dormant = _percent(1 - self.written)
             found.append(f"{dormant} of it is dormant, the same with the carry and without it: an illusion")
-        if not -BELOW <= self.below_low <= self.below_high <= BELOW:
+        if np.isnan(self.below):
+            found.append("no carry comes from below column 1, so a sum of digits would pass as well: ask column 2")
+        elif not -BELOW <= self.below_low <= self.below_high <= BELOW:
             found.append(
-                f"the carry into the column below moves it {self.below:.2f} ({self.below_low:.2f} to "
-                f"{self.below_high:.2f}) times as much: about 0 would be the carry, -0.1 a sum of digits"
+                f"the carry into the column below moves it {self.below:.3f} ({self.below_low:.3f} to "
+                f"{self.below_high:.3f}) times as much: about 0 would be the carry, -0.1 a sum of digits"
             )
         if self.mended_rate <= self.best_random:
             found.append("without what is not read, it does no better than random subspaces")
@@ -328,7 +330,10 @@ def _mended(basis_DR: torch.Tensor, read_DX: torch.Tensor) -> torch.Tensor:
 
 def below(basis_DR: torch.Tensor, wrote: Writes) -> tuple[float, float, float]:
     """How much the coordinates change with the carry into k - 1, as a share of their change with the carry into k, and
-    the bounds of the interval. 0 if all sums have the same carry into k - 1, as for k = 1."""
+    the bounds of the interval. nan if all sums have the same carry into k - 1, as for k = 1, because the question then
+    has no answer."""
+    if len(np.unique(wrote.carries_N2[:, 1])) < 2:
+        return np.nan, np.nan, np.nan
     coordinate_NR = (wrote.ordinary_ND @ basis_DR.cpu()).double().numpy()
     factors_N3 = np.concatenate([wrote.carries_N2, np.ones((len(coordinate_NR), 1))], axis=1)
     draw = np.random.default_rng(0)

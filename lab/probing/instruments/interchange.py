@@ -34,12 +34,13 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from lab.errors import ModelError, TaskError
+from lab.errors import ModelError, TaskError, check_one_of
 from lab.probing import bridge as bridges
 from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Site
 from lab.probing.instruments import probes
-from lab.probing.instruments.subspaces import Subspace, difference_of_means, probe_direction, random_basis
-from lab.probing.interventions import SITES, Change, Site, put, residual, take
+from lab.probing.instruments.subspaces import Subspace, check_basis, difference_of_means, probe_direction, random_basis
+from lab.probing.interventions import Change, put, residual, take
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, cross_digit
 from lab.probing.positions import Sums, batches
@@ -80,7 +81,7 @@ def interchange_all(
     length: int,
     *,
     layers: Sequence[int] | None = None,
-    sites: Sequence[Site] = SITES,
+    sites: Sequence[Site] | None = None,
     columns: Sequence[int] | None = None,
     subspaces: Sequence[str] = SUBSPACES,
     train_pairs: int = 200,
@@ -106,10 +107,10 @@ def interchange_all(
 
     Raises TaskError for a column without a carry into it, and for an unknown subspace.
     """
-    layers = range(subject.layers) if layers is None else layers
+    layers, sites = range(subject.layers) if layers is None else layers, sites or subject.sites
     columns = range(1, max(2, length - 1)) if columns is None else columns
-    if unknown := [name for name in subspaces if name not in SUBSPACES]:
-        raise TaskError(f"subspace {unknown[0]!r}: should be one of {', '.join(SUBSPACES)}")
+    for name in subspaces:
+        check_one_of("subspace", name, SUBSPACES)
     places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
     found: dict[tuple[Place, str], Subspace] = {}
     shape = (test_pairs, len(layers), len(sites), len(columns), len(subspaces))
@@ -143,7 +144,8 @@ def interchange_all(
 
 def basis(name: str, known_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
     """The orthonormal columns (D, R) of a subspace other than those of `das` and `random_basis`, from the streams
-    (N, D) of the training pairs at a place."""
+    (N, D) of the training pairs at a place. Raises TaskError for any other name."""
+    check_one_of("subspace", name, ("nothing", "whole", "difference of means", "probe"))
     match name:
         case "nothing":
             return torch.zeros(known_ND.shape[1], 0)
@@ -164,7 +166,13 @@ def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed:
 def interchange(
     subject: Subject, pairs: Pairs, place: Place, basis_DR: torch.Tensor, *, batch_size: int = 64
 ) -> Measured:
-    """Interchange of a given subspace at one place: axes (change, direction, outcome)."""
+    """Interchange of a given subspace at one place: axes (change, direction, outcome).
+
+    Raises ModelError if the basis is not orthonormal, and TaskError if the pairs are for another column than the place.
+    """
+    check_basis(basis_DR, subject.width)
+    if place.column != pairs.column:
+        raise TaskError(f"column {place.column}: the pairs are for column {pairs.column}")
     asked = _Asked.of(subject, pairs)
     source_ND = streams(subject, asked.source, place, batch_size)
     hits = _outcomes(asked, place, source_ND, basis_DR, batch_size)

@@ -26,15 +26,13 @@ import numpy as np
 import torch
 
 from lab.errors import ModelError
-from lab.probing.bridge import Subject
+from lab.probing.bridge import TOLERANCE, Subject
 from lab.probing.instruments.probes import read_queries
-from lab.probing.interventions import SITES, take
+from lab.probing.interventions import take
 from lab.probing.measured import Measured
 from lab.probing.positions import Sums, batches
 
 DIGITS = ("right", "of another sum")
-_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 2e-2, torch.float16: 5e-3}
-"""How far the components' sum may be from the logits, as a share of the largest logit, by the type of the weights."""
 
 
 class Lens(NamedTuple):
@@ -54,7 +52,7 @@ def logit_lens(subject: Subject, sums: Sums, *, batch_size: int = 64) -> Lens:
     Raises ModelError for a model that writes several digits a token.
     """
     layers = range(subject.layers)
-    places = list(product(layers, SITES))
+    places = list(product(layers, subject.sites))
     token_BKX, there_BKX = _digits(subject, sums)
     columns = range(sums.columns.sum.shape[1])
     shape = (len(sums), len(places), len(columns), len(DIGITS))
@@ -71,7 +69,7 @@ def logit_lens(subject: Subject, sums: Sums, *, batch_size: int = 64) -> Lens:
                 probability[rows, g] = (found_BKX - logits_BKV.logsumexp(-1, keepdim=True)).exp().cpu()
                 rank[rows, g] = likelier_BKX.cpu()
                 top[rows, g] = (logits_BKV.argmax(-1, keepdim=True) == token_BKX_here).cpu()
-    axes = {"layer": list(layers), "site": list(SITES), "column": list(columns), "digit": list(DIGITS)}
+    axes = {"layer": list(layers), "site": list(subject.sites), "column": list(columns), "digit": list(DIGITS)}
     there_B1KX = there_BKX[:, None]
     top, probability, rank = (
         np.where(there_B1KX, samples, np.nan).reshape(len(sums), *map(len, axes.values()))
@@ -133,7 +131,7 @@ def _attributed(subject: Subject, sums: Sums, token_BKX: torch.Tensor) -> np.nda
             bias_BKX = bias_BKX + of(bias_D.float().expand_as(end_BKD))
     parts.append(bias_BKX)
     parts_BCKX = torch.stack(parts, dim=1)
-    _check_sum(subject, parts_BCKX.sum(1), take(logits_BTV, at_BK).float(), token_BKX, sums.has_digit_BK)
+    _check_sum(subject, parts_BCKX.sum(1), take(logits_BTV, at_BK), token_BKX, sums.has_digit_BK)
     return parts_BCKX.cpu().numpy()
 
 
@@ -161,9 +159,9 @@ def _frozen_norm(subject: Subject, end_BKD: torch.Tensor, wanted_BKXD: torch.Ten
 def _check_sum(
     subject: Subject, sum_BKX: torch.Tensor, logits_BKV: torch.Tensor, token_BKX: torch.Tensor, there_BK: torch.Tensor
 ) -> None:
-    expected_BKX = _contrast(subject, logits_BKV).gather(-1, token_BKX)
+    expected_BKX = _contrast(subject, logits_BKV.float()).gather(-1, token_BKX)
     gap_BKX = (sum_BKX - expected_BKX).abs()[there_BK.to(sum_BKX.device)]
-    if float(gap_BKX.max()) > _TOLERANCE[logits_BKV.dtype] * float(logits_BKV.abs().max()):
+    if float(gap_BKX.max()) > TOLERANCE[logits_BKV.dtype] * float(logits_BKV.abs().max()):
         raise ModelError(
             f"{subject.name}: what its components write sums to logits that are off by {float(gap_BKX.max()):.3g}; "
             "adapters should be merged, and there should be nothing but heads and MLPs of plain weights"

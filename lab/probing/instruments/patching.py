@@ -21,9 +21,8 @@ import torch
 
 from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject, check_components
-from lab.probing.components import Component
+from lab.probing.components import Component, Site
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Effects, Runs
-from lab.probing.interventions import SITES, Site
 from lab.probing.measured import Axes
 from lab.probing.pairs import Pairs
 from lab.probing.positions import batches
@@ -62,10 +61,10 @@ def patch_mlps(subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHE
 
 
 def patch_residuals(
-    subject: Subject, pairs: Pairs, places: Sequence[str] = PLACES, sites: Sequence[Site] = SITES
+    subject: Subject, pairs: Pairs, places: Sequence[str] = PLACES, sites: Sequence[Site] | None = None
 ) -> Effects:
     """The effect of the stream at each site and place; axes carry, layer, site, place. Errors: see `patch`."""
-    axes = {"layer": range(subject.layers), "site": sites, "place": places}
+    axes = {"layer": range(subject.layers), "site": sites or subject.sites, "place": places}
     patches = [Patch((Component(site, layer),), place) for layer, site, place in product(*axes.values())]
     return patch(subject, pairs, patches, "effect of the stream", axes)
 

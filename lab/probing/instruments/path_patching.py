@@ -30,11 +30,10 @@ from lab.errors import ModelError
 from lab.numbers.philox import philox
 from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject, check_components
-from lab.probing.components import Component
+from lab.probing.components import Component, Site
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.instruments.patching import BATCH, replacing
 from lab.probing.instruments.writes import EMBEDDING
-from lab.probing.interventions import Site
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 from lab.probing.positions import batches

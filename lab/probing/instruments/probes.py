@@ -32,7 +32,8 @@ from torch.nn.functional import cross_entropy
 
 from lab.errors import TaskError
 from lab.probing.bridge import Subject
-from lab.probing.interventions import SITES, Site, read_at
+from lab.probing.components import Site
+from lab.probing.interventions import read_at
 from lab.probing.measured import Measured, nanmean
 from lab.probing.positions import Sums
 
@@ -64,7 +65,7 @@ def probe(
     sums: Sums,
     *,
     layers: Sequence[int] | None = None,
-    sites: Sequence[Site] = SITES,
+    sites: Sequence[Site] | None = None,
     columns: Sequence[int] | None = None,
     batch_size: int = 64,
 ) -> Probed:
@@ -73,7 +74,7 @@ def probe(
     There should be many more sums than the stream has dimensions; fewer can be separated whatever their labels are.
     Raises TaskError if fewer than eight sums have one of the columns.
     """
-    layers = range(subject.layers) if layers is None else layers
+    layers, sites = range(subject.layers) if layers is None else layers, sites or subject.sites
     columns = range(sums.columns.sum.shape[1]) if columns is None else columns
     generator = np.random.default_rng(0)
     distinct = sorted(set(sums.numbers))

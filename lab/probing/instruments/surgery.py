@@ -27,9 +27,10 @@ import torch
 from lab.errors import ModelError
 from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Site
 from lab.probing.instruments.alignment import Aligned, Lengths, foreign_digits, queries, target_at
 from lab.probing.instruments.subspaces import Subspace, check_basis
-from lab.probing.interventions import Site, put, take
+from lab.probing.interventions import put, take
 from lab.probing.measured import Measured, joined
 from lab.probing.positions import Sums
 

@@ -14,8 +14,7 @@ import torch
 
 from lab.errors import ModelError
 from lab.probing.bridge import Subject
-from lab.probing.components import Component
-from lab.probing.interventions import Site
+from lab.probing.components import Component, Site
 
 EMBEDDING = Component("pre", 0)
 """The stream before the first layer."""

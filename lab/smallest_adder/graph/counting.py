@@ -23,7 +23,7 @@ from lab.smallest_adder import contract
 from lab.smallest_adder.graph.describing import Unregistered, described, near
 from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
 from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, Value, numbers_in
-from lab.smallest_adder.graph.operations import Kind
+from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
 from lab.smallest_adder.graph.program import Program
 from lab.smallest_adder.verdict import Counts
 
@@ -94,7 +94,7 @@ class Constants:
 
     def __init__(self, program: Program, vocabulary: int, prompts: np.ndarray) -> None:
         """`prompts`: some prompts. The program is run for the first of them, and for their tokens in random order."""
-        self.vocabulary = vocabulary
+        self.vocabulary, self.program, self.prompts = vocabulary, program, prompts
         self.graph = graph = program.graph
         drawn = np.random.default_rng(0).choice(np.unique(prompts), (16, graph.tokens))
         ids_BT = np.concatenate([np.resize(prompts[:1], (1, graph.tokens)), drawn])
@@ -134,10 +134,37 @@ class Constants:
         return sum(sorted(len(described(tensor)) for tensor in tables.values())[:-2])
 
     @cached_property
+    def widths(self) -> set[int]:
+        """The sizes of parameters."""
+        return {1, *(size for value in self.graph.own for size in _paid(self.graph.leaves[value]))}
+
+    @cached_property
     def sizes(self) -> set[int]:
         """Sizes that need not be told: of the sequence, of the vocabulary, and of parameters."""
-        paid = {size for value in self.graph.own for size in _paid(self.graph.leaves[value])}
-        return {1, self.graph.tokens, self.vocabulary} | paid
+        return {self.graph.tokens, self.vocabulary} | self.widths
+
+    @cached_property
+    def in_prompts(self) -> set[float]:
+        """The numbers that the prompt hands to the code: whole numbers that the code computes from tokens, and tokens
+        with which it computes, if they are the same in all prompts. Tokens are no numbers if no id is left out."""
+        graph, length = self.graph, min(self.prompts.shape[1], self.graph.tokens)
+        made, computes, numbers = [], False, {IDS}
+        for node in graph.nodes:
+            is_bool = graph.blank[node.results[0]].dtype == torch.bool
+            if not numbers.intersection(node.inputs) or is_bool or node.kind is Kind.MAKE or node.name in LOOK_UPS:
+                continue
+            computes |= node.kind is not Kind.MOVE
+            if self.learned.isdisjoint(node.results):
+                numbers.update(node.results)
+                made += [value for value in node.results if graph.shape(value)[-1:] == (graph.tokens,)]
+        ids_BT = np.pad(self.prompts[:64, :length], ((0, 0), (0, graph.tokens - length)))
+        _, seen = self.program.run(ids_BT, made)
+        parts = [seen[value][..., :length].double().reshape(len(ids_BT), -1) for value in made]
+        told = {float(n) for part in parts if _same_in_all(part) for n in part[0].unique()}
+        ids = np.unique(self.prompts)
+        if computes and ids[-1] >= len(ids):
+            told |= {float(n) for n in self.prompts[0, (self.prompts == self.prompts[0]).all(0)] if n >= len(ids)}
+        return told
 
     @cached_property
     def products(self) -> set[int]:
@@ -156,7 +183,7 @@ class Constants:
             numbers = described(self.fixed[value])
         except Unregistered:
             return None
-        return {abs(n) for n in numbers if not _familiar(n, self.sizes)} - self.products - {self.graph.tokens - 1}
+        return {abs(n) for n in numbers if not _familiar(n, self.widths)} - self.products - {self.graph.tokens - 1}
 
     def _pieces(self, value: int) -> dict[int, int]:
         """For each operation that helps to make a constant out of pieces: how many pieces it puts together, by the
@@ -197,6 +224,7 @@ def literals(constants: Constants) -> set[float]:
     graph, fixed, sizes, products = constants.graph, constants.fixed, constants.sizes, constants.products
     own = graph.own
     moving, learned = constants.moving, constants.moving | constants.learned
+    of_widths = {one * other for one in _parts(constants.widths) for other in _parts(constants.widths)}
     of_tokens = products | set(range(graph.tokens + MOST_EXTRA_KEYS + 1))
     told = {float(size) for value in own for size in graph.shape(value) if size not in products}
     for value in graph.leaves:
@@ -208,13 +236,15 @@ def literals(constants: Constants) -> set[float]:
         told.update(_written(node, sizes, is_learned))
         told.update(float(size) for value in node.results for size in graph.shape(value) if size not in known)
         if node.kind is Kind.MAKE or node.name in PLACING:
-            least = SMALL if node.name in PLACING else 0
+            beside = is_moving and _beside_tokens(graph, node)
+            least, known = (0, of_widths) if beside else (SMALL if node.name in PLACING else 0, known)
             told.update(place for _, place in _placed(node) if abs(place) > least and abs(place) not in known)
         if is_learned:
             made = [value for value in node.inputs if value not in learned and value not in graph.leaves]
             told.update(float(fixed[value]) for value in made if fixed[value].numel() == 1)
     told |= {number for number in constants.put_together[0] if -number not in told}  # a sign makes no other number
-    return {float(f"{number:.5g}") for number in told if not _familiar(number, sizes)}
+    told |= constants.in_prompts
+    return {float(f"{number:.5g}") for number in told if not _familiar(number, constants.widths)}
 
 
 def chosen_places(constants: Constants) -> int:
@@ -246,18 +276,32 @@ def chosen_places(constants: Constants) -> int:
     return max(0, chosen[True] - free) + chosen[False]
 
 
+def _beside_tokens(graph: Graph, node: Node) -> bool:
+    """Whether an operation picks along another dimension than that of the tokens, which is the first one as long."""
+    if node.name not in PLACING or "dim" not in node.settings:
+        return False
+    shape = graph.shape(node.inputs[0])
+    along = [dim for dim, size in enumerate(shape) if 0 <= size - graph.tokens <= MOST_EXTRA_KEYS]
+    return node.settings["dim"] % len(shape) not in along[:1]
+
+
 def _used_again(constants: Constants) -> int:
     """The sum of three counts: concatenations of a value with an equal one, flips of learned values, and, beyond the
-    first MEETINGS, operations that combine a learned value with a number in the code before it meets a token."""
+    first MEETINGS, operations that combine a learned value with a number in the code before it meets a token, or
+    another value with a second number in a row."""
     again, met, same = 0, 0, _same_values(constants.graph)
+    scaled: set[int] = set()
     for node in constants.graph.nodes:
         steady = constants.steady.keys() >= {*node.inputs} and bool(constants.learned.intersection(node.inputs))
         again += steady and node.name == "flip"
         if node.name in ("cat", "stack"):
             different = {_content(constants.steady[one], 3) if steady else same[one] for one in node.inputs}
             again += len(node.inputs) - len(different)
-        if steady and node.kind is Kind.SUM:
-            met += any(abs(number) not in (0, 1) for number in _written(node, constants.sizes, True))
+        numbers = node.kind is Kind.SUM and any(abs(n) not in (0, 1) for n in _written(node, constants.sizes, True))
+        is_scaled = bool(scaled.intersection(node.inputs))
+        met += numbers and (steady or is_scaled)
+        if numbers or (is_scaled and node.name in RESHAPING):
+            scaled.update(node.results)
     return again + max(0, met - MEETINGS)
 
 
@@ -297,7 +341,8 @@ def _placed(node: Node) -> Iterator[tuple[str, float]]:
             yield from ((name, float(n)) for n in numbers_in(given) if least <= abs(n) < 1 << 40)
 
 
-def _familiar(number: float, sizes: set[int]) -> bool:
+def _familiar(number: float, widths: set[int]) -> bool:
+    """Whether a number is common knowledge, or a root of a part of the parameters' sizes `widths`."""
     if not math.isfinite(number) or abs(number) in {0, 1, 2, *INFINITE}:
         return True
     size = abs(number)
@@ -305,7 +350,7 @@ def _familiar(number: float, sizes: set[int]) -> bool:
     if (power in POWERS_OF_TEN and near(size, 10.0**power)) or any(near(size, known) for known in FAMILIAR):
         return True
     powers = (-4, -2) if number.is_integer() else (-4, -2, 2, 4)
-    return any(near(size**power, part) for power in powers for part in _parts(sizes))
+    return any(near(size**power, part) for power in powers for part in _parts(widths))
 
 
 def _parts(sizes: set[int]) -> set[int]:

@@ -71,11 +71,14 @@ def flow_of(graph: Graph) -> Flow:
             queries = max(carrying[value] for value in carried)
             values += others
             over_tokens = any(size >= graph.tokens for value in others for size in graph.shape(value))
-            if node.name in CONTRACTIONS and (not others or over_tokens):  # what mixes heads has no tokens
+            loses_keys = _token_dims(graph, carried) > _token_dims(graph, node.results)
+            # what mixes heads has no tokens, and their sum keeps the keys
+            if node.name in CONTRACTIONS and (over_tokens if others else loses_keys):
                 mixes.update(dict.fromkeys(node.results, queries))
                 here, bent = here + 1, 0
                 layers += [_Layer()] * (here == len(layers))
-                numbers = graph.shape(node.results[0]).numel()
+                mix = graph.blank[node.results[0]]
+                numbers = mix.numel() * (1 + mix.is_complex())
                 layers[here] = layers[here].carrying(numbers, queries, graph.tokens if every_position else 1)
             else:
                 carrying.update(dict.fromkeys(node.results, queries))
@@ -128,6 +131,11 @@ class _Layer(NamedTuple):
         if queries > 1:
             return self._replace(whole=self.whole + each)
         return self._replace(spread=self.spread + Fraction(numbers, positions), widest=max(self.widest, each))
+
+
+def _token_dims(graph: Graph, values: Sequence[int]) -> int:
+    """How many dimensions of some values are as long as the tokens or the keys."""
+    return sum(0 <= size - graph.tokens <= MOST_EXTRA_KEYS for value in values for size in graph.shape(value))
 
 
 def _queries(graph: Graph, node: Node) -> int:

@@ -150,6 +150,8 @@ def read_graph(sent: Any, pieces: Sequence[bytes], tokens: int) -> Graph:
         name, args, kwargs, results = written
         if needed.intersection(results):
             node = Node(*operation(name), _arguments(args), _arguments(kwargs), results)
+            if node.settings.get("accumulate") or "reduce" in node.settings:
+                node = node._replace(kind=Kind.SUM)
             needed.update(node.inputs)
             nodes.append(node)
     used = [tensor for tensor in tensors if tensor.value in needed]

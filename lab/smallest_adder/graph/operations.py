@@ -34,7 +34,7 @@ _NAMES = {
         linear convolution scatter_add index_add true_divide _trilinear addr outer vdot""",
     Kind.BEND: """
         exp exp2 expm1 log log2 log10 log1p sigmoid tanh relu gelu silu softplus elu leaky_relu hardtanh hardswish
-        hardsigmoid mish erf sin cos tan atan atan2 sinh cosh polar pow square sqrt rsqrt reciprocal abs maximum minimum
+        hardsigmoid mish erf sin cos tan atan sinh cosh polar pow square sqrt rsqrt reciprocal abs maximum minimum
         clamp clamp_min clamp_max max min amax amin _softmax _safe_softmax _log_softmax logsumexp log_sigmoid_forward
         native_layer_norm native_group_norm var std var_mean rms_norm _fused_rms_norm norm linalg_vector_norm
         nan_to_num threshold celu selu glu prelu _prelu_kernel logaddexp cummax relu6
@@ -43,7 +43,7 @@ _NAMES = {
         eq ne lt le gt ge logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not
         bitwise_left_shift bitwise_right_shift __lshift__ __rshift__ __and__ __or__ __xor__ floor ceil round trunc frac
         remainder fmod floor_divide sign sgn argmax argmin sort topk any all isinf isnan isfinite heaviside bucketize
-        searchsorted isin""",
+        searchsorted isin atan2""",
 }
 OPERATIONS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
@@ -61,6 +61,13 @@ _TYPES = (
     *("int8", "uint8", "int16", "int32", "int64", "bool"),
 )
 NUMBER_TYPES = {name: getattr(torch, name) for name in _TYPES}
+
+_ENTRYWISE = ("rsub", "true_divide", "floor_divide", "hardswish", "polar", "__and__", "__or__", "__xor__")
+
+
+def is_entrywise(name: str, function: Any) -> bool:
+    """Whether each number that an operation makes comes from one number of each input."""
+    return torch.Tag.pointwise in function.tags or name in _ENTRYWISE
 
 
 def operation(name: str) -> tuple[str, Any, Kind]:

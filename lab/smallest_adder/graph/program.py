@@ -40,7 +40,11 @@ LOUDEST = 1e4
 """All numbers of a tensor are shaken by at least SHAKEN times its largest one, so that those near the zeros of a wave
 are shaken too. Numbers above this limit, such as those of masks, do not count as the largest."""
 
-Change = Callable[[torch.Tensor], torch.Tensor]
+LARGEST_SINGLE = torch.finfo(torch.float32).max
+"""In single precision, finite numbers beyond this, such as those of masks, become this one."""
+
+Change = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Makes a new value from the value and the first input of the operation that made it."""
 
 
 class Program:
@@ -70,7 +74,7 @@ class Program:
         self.fixed: dict[int, torch.Tensor] = {}
         for value, tensor in graph.leaves.items():
             there = tensor.of(storages[tensor.storage])
-            self.fixed[value] = there.to(OTHER_PRECISION.get(there.dtype, there.dtype)) if other_precision else there
+            self.fixed[value] = _tensor_in_other_precision(there) if other_precision else there
         moving = graph.downstream({IDS})
         with torch.no_grad():
             self._do([node for node in nodes if not moving.intersection(node.results)], self.fixed)
@@ -106,7 +110,9 @@ class Program:
             for node in nodes:
                 self.tick()
                 for value, result in zip(node.results, node(values), strict=True):
-                    changed = self.changes[value](result) if value in self.changes else result
+                    changed = result
+                    if value in self.changes:
+                        changed = self.changes[value](result, values[node.inputs[0]])
                     values[value] = frozen[value] if frozen and value in frozen else changed
         finally:
             torch.set_default_dtype(torch.float32)
@@ -114,9 +120,17 @@ class Program:
 
 def _in_other_precision(node: Node) -> Node:
     def other(part: Any) -> Any:
+        if isinstance(part, float) and math.isfinite(part):
+            return max(-LARGEST_SINGLE, min(part, LARGEST_SINGLE))
         return OTHER_PRECISION.get(part, part) if isinstance(part, torch.dtype) else part
 
     return node._replace(args=tree_map(other, node.args), kwargs=tree_map(other, node.kwargs))
+
+
+def _tensor_in_other_precision(there: torch.Tensor) -> torch.Tensor:
+    if there.dtype == torch.float64:
+        there = torch.where(there.isfinite(), there.clamp(-LARGEST_SINGLE, LARGEST_SINGLE), there)
+    return there.to(OTHER_PRECISION.get(there.dtype, there.dtype))
 
 
 def written_after(programs: Sequence[Program], prompts_BT: np.ndarray, length: int) -> np.ndarray:

@@ -4,7 +4,7 @@ Shapes: B sequences, T tokens, V tokens in the vocabulary.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 
@@ -58,9 +58,9 @@ def self_attention(trial: Trial) -> str:
     """Stops models without attention, and those that still give right answers with uniform attention.
 
     A model that adds must find the digits that it adds. Exponentials of scores must be divided by their sum, because
-    undivided ones carry one more number. If they are divided, doubling all of them changes nothing. Exponentials that
-    already sum to one (the logarithm of the sum was subtracted from the scores) count as a softmax. This layer also
-    measures whether attention weights depend on the tokens. If no weight ever changes, attention is a fixed causal
+    undivided ones carry one more number. If they are divided, a factor for each query changes nothing. Exponentials
+    that already sum to one (the logarithm of the sum was subtracted from the scores) count as a softmax. This layer
+    also measures whether attention weights depend on the tokens. If no weight ever changes, attention is a fixed causal
     convolution, and the architecture holds the algorithm.
     """
     if not all(flow.weights for flow in trial.flows):
@@ -73,16 +73,22 @@ def self_attention(trial: Trial) -> str:
     share = max(trial.accuracy(_reweighted(trial, change)) for change in (_even, _even_over_seen))
     if share > COLLAPSED:
         raise Objection(f"{share:.0%} is right with uniform attention, so attention does not find the digits to add")
-    if trial.good.any() and trial.accuracy(_reweighted(trial, _doubled)) < contract.RIGHT_IN_OTHER_PRECISION:
-        raise Objection("exponentials of scores are not divided by their sum")
+    for change in (partial(_multiplied, seed) for seed in range(2)):
+        if trial.good.any() and trial.accuracy(_reweighted(trial, change)) < contract.RIGHT_IN_OTHER_PRECISION:
+            raise Objection("exponentials of scores are not divided by their sum")
     trial.content = _change_of_weights(trial)
     looks = "at tokens" if trial.content > 1e-6 else "by position alone: a fixed causal convolution"
     return f"without it {share:.0%} is right; it looks {looks} (a weight changes by up to {trial.content:.4f})"
 
 
-def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor], torch.Tensor]) -> list[Program]:
-    """The programs with other attention weights. `change(operation, weights)` returns the new weights; `operation` is
-    the name of the one that made the old weights, or softmax for exponentials that already sum to one."""
+def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor, torch.Tensor], torch.Tensor]) -> list[Program]:
+    """The programs with other attention weights. `change(operation, weights, scores)` returns the new weights, with the
+    keys in the last dimension; `operation` is the name of the one that made the old weights, or softmax for
+    exponentials that already sum to one."""
+
+    def changed_along(axis: int, operation: str, weights: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        return change(operation, weights.movedim(axis, -1), scores.movedim(axis, -1)).movedim(-1, axis)
+
     changed = []
     for program, flow in zip(trial.programs, trial.flows, strict=True):
         ids_BT = np.stack([trial.sequence(place)[: program.graph.tokens] for place in range(4)])
@@ -91,7 +97,7 @@ def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor], torch.Tensor
             value: SOFTMAXES[0] if operation in EXPONENTIALS and _sum_to_one(weights[value]) else operation
             for value, operation in flow.weights.items()
         }
-        changes = {value: partial(change, operation) for value, operation in operations.items()}
+        changes = {value: partial(changed_along, flow.axes[value], operations[value]) for value in operations}
         changed.append(trial.program(program.graph, changes=changes))
     return changed
 
@@ -100,19 +106,27 @@ def _sum_to_one(weights: torch.Tensor) -> bool:
     return bool(((weights.double().sum(-1) - 1).abs() < 1e-5).all())
 
 
-def _even(operation: str, weights: torch.Tensor) -> torch.Tensor:
+def _even(operation: str, weights: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     return torch.full_like(weights, 1 / weights.shape[-1] if operation in SOFTMAXES else 1)
 
 
-def _even_over_seen(operation: str, weights: torch.Tensor) -> torch.Tensor:
+def _even_over_seen(operation: str, weights: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     """Equal weights for the keys that the mask leaves visible, so that a model that only averages over earlier tokens
-    does not pass either."""
-    seen = (weights > 0).to(weights.dtype)
+    does not pass either. A key without weight is visible if its score is far above those that the mask gives to later
+    keys: attention may be hard."""
+    seen = weights > 0
+    queries, keys = weights.shape[-2:]
+    if operation in (*SOFTMAXES, *EXPONENTIALS) and 1 < queries <= keys:
+        later = torch.ones(queries, keys, dtype=torch.bool).triu(1 + keys - queries)
+        seen = seen | (scores > torch.where(later, scores, torch.inf).amin() / 2)
+    seen = seen.to(weights.dtype)
     return seen / seen.sum(-1, keepdim=True).clamp_min(1) if operation in SOFTMAXES else seen
 
 
-def _doubled(operation: str, weights: torch.Tensor) -> torch.Tensor:
-    return 2 * weights if operation in EXPONENTIALS else weights
+def _multiplied(seed: int, operation: str, weights: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """Exponentials multiplied by a random number for each query."""
+    powers = np.random.default_rng(seed).uniform(-2, 2, (*weights.shape[:-1], 1))
+    return torch.from_numpy(np.exp(powers)).to(weights.dtype) * weights if operation in EXPONENTIALS else weights
 
 
 def _change_of_weights(trial: Trial) -> float:
@@ -149,10 +163,10 @@ def attention_alone(trial: Trial) -> str:
     if not all(flow.weights for flow in trial.flows):
         raise Objection("there is no attention")
     right = np.flatnonzero(trial.good[:PRACTICE])  # uniform problems come first
-    drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= 4 else PRACTICE)
+    drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= MANY else PRACTICE)
     places, acting = 0, 0
     programs = [_in_double_precision(trial, program) for program in trial.programs]
-    for program, flow in zip(programs, trial.flows, strict=True):
+    for which, (program, flow) in enumerate(zip(programs, trial.flows, strict=True)):
         alone: dict[int, set[int]] = {}
         for one, other in ((-1, -2), drawn[:2].tolist(), drawn[2:4].tolist()):
             same_T, given_T = (trial.sequence(place)[: program.graph.tokens] for place in (one, other))
@@ -160,8 +174,10 @@ def attention_alone(trial: Trial) -> str:
             _look(program, flow, np.repeat(same_T[None], len(at), 0), at, given_T[at], alone)
             places = max(places, len(at))
         acting = max(acting, _acting_constants(trial, program, flow))
-    _check_many(trial, programs[-1], trial.flows[-1], drawn[:MANY])
-    _check_positions(trial, programs[-1], trial.flows[-1])
+        many_BT = np.stack([trial.sequence(place) for place in drawn[:MANY][which :: len(programs)].tolist()])
+        many_BT = many_BT[:, : program.graph.tokens]
+        _check_many(trial, program, flow, many_BT, alone)
+        _check_positions(trial, program, flow, many_BT)
     if acting > CONSTANTS:
         raise Objection(
             f"{acting} tokens that are the same in all prompts act elsewhere, and not by way of attention; at most "
@@ -175,13 +191,12 @@ def _in_double_precision(trial: Trial, program: Program) -> Program:
     return trial.program(program.graph, other_precision=True) if is_single else program
 
 
-def _check_many(trial: Trial, program: Program, flow: Flow, drawn: np.ndarray) -> None:
+def _check_many(trial: Trial, program: Program, flow: Flow, same_BT: np.ndarray, alone: dict[int, set[int]]) -> None:
     """Exchanges one token in each of many problems, because code may act in some problems alone. Raises Objection.
 
-    Only logits and what attention reads are compared, all problems at once.
+    Only logits, scores and what attention reads are compared, all problems at once. `alone`: as in `_look`.
     """
     tokens = program.graph.tokens
-    same_BT = np.stack([trial.sequence(place)[:tokens] for place in drawn.tolist()])
     given_BT = np.roll(same_BT, 1, 0)
     order_BT = np.random.default_rng(trial.seed).random(same_BT.shape) * (same_BT != given_BT)
     same_BT, given_BT, order_BT = (part[order_BT.any(1)] for part in (same_BT, given_BT, order_BT))
@@ -189,7 +204,9 @@ def _check_many(trial: Trial, program: Program, flow: Flow, drawn: np.ndarray) -
     if not len(rows):
         return
     changed_BT = _with(same_BT, places, given_BT[rows, places])
-    elsewhere_B, before, after = _told_apart(program, flow, same_BT, changed_BT, places, flow.values)
+    watch = [*flow.values, *flow.scores]
+    elsewhere_B, before, after = _told_apart(program, flow, same_BT, changed_BT, places, watch)
+    _check_scores(flow, before, after, places, tokens, alone)
     if elsewhere_B.any() or not all(_local(before[value], after[value], places, tokens) for value in flow.values):
         raise Objection("in some problems, a token changes something elsewhere, and not by way of attention")
 
@@ -214,44 +231,80 @@ def _acting_constants(trial: Trial, program: Program, flow: Flow) -> int:
     return int(acts_B.sum())
 
 
-def _check_positions(trial: Trial, program: Program, flow: Flow) -> None:
-    """Raises Objection if what attention gives to one position changes another, and not by way of attention."""
+def _check_positions(trial: Trial, program: Program, flow: Flow, many_BT: np.ndarray) -> None:
+    """Raises Objection if what attention gives to one position changes another, and not by way of attention.
+
+    Each position is tried in one problem, and a random one in each of many problems.
+    """
     tokens = program.graph.tokens
     one_T, other_T = (trial.sequence(place)[:tokens] for place in (-1, -2))
     for mix in (mix for mix, queries in flow.mixes.items() if queries > 1):
-        shape = program.graph.shape(mix)
-        # which dimension has the positions is not known if several are as long; registers may come before the tokens
-        ways = [
-            (dim, size, shift)
-            for dim, size in enumerate(shape)
-            if tokens <= size <= tokens + MOST_EXTRA_KEYS
-            for shift in range(size - tokens + 1)
-        ]
-        if ways and not any(_apart(program, flow, mix, one_T, other_T, *way) for way in ways):
+
+        def apart(view: tuple[int, ...], dim: int, shift: int, mix: int = mix) -> bool:
+            each = np.arange(view[dim])
+            drawn = np.random.default_rng(trial.seed).integers(0, len(each), len(many_BT))
+            one_BT, other_BT = (np.repeat(row_T[None], len(each), 0) for row_T in (one_T, other_T))
+            same_BT, given_BT = np.concatenate([one_BT, many_BT]), np.concatenate([other_BT, np.roll(many_BT, 1, 0)])
+            parts = np.concatenate([each, drawn])
+            return _apart(program, flow, mix, same_BT, given_BT, parts, view, dim, shift)
+
+        if not any(apart(*way) for way in _ways(program.graph.shape(mix), tokens)):
             raise Objection("what attention gives to one position changes others, and not by way of attention")
 
 
+def _ways(shape: Sequence[int], tokens: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    """The ways in which a mix may have positions: a view of it, the dimension of the positions, and how many registers
+    come before the tokens. A dimension may hold heads and positions."""
+    for dim, whole in enumerate(shape):
+        for size in range(tokens, tokens + MOST_EXTRA_KEYS + 1):
+            heads, rest = divmod(whole, size)
+            if heads and not rest:
+                for own, pair in ((dim + 1, (heads, size)), (dim, (size, heads)))[:heads]:
+                    view = (*shape[:dim], *pair, *shape[dim + 1 :])
+                    yield from ((view, own, shift) for shift in range(size - tokens + 1))
+
+
 def _apart(
-    program: Program, flow: Flow, mix: int, one_T: np.ndarray, other_T: np.ndarray, dim: int, size: int, shift: int
+    program: Program,
+    flow: Flow,
+    mix: int,
+    same_BT: np.ndarray,
+    given_BT: np.ndarray,
+    parts_B: np.ndarray,
+    view: tuple[int, ...],
+    dim: int,
+    shift: int,
 ) -> bool:
-    """Whether each part of a mix along a dimension changes one position alone: that of its own number less `shift`."""
+    """Whether parts of a mix change one position alone: that of the part's number less `shift`.
+
+    Args:
+        program: the program.
+        flow: where its attention is.
+        mix: the mix.
+        same_BT: the sequences.
+        given_BT: the sequences from which a part of the mix is taken.
+        parts_B: which part.
+        view: the shape of the mix in which `dim` is the dimension of the parts.
+        dim: this dimension.
+        shift: how many parts come before those of the tokens.
+    """
     tokens = program.graph.tokens
-    same_BT = np.repeat(one_T[None], size, 0)
-    given = program.run(np.repeat(other_T[None], size, 0), [mix])[1][mix]
+    given = program.run(given_BT, [mix])[1][mix]
 
     def one_part_each(before: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
-        here = before[mix].clone()
-        for part in range(size):
-            here[part].select(dim, part).copy_(given[part].select(dim, part))
+        here = before[mix].clone(memory_format=torch.contiguous_format)
+        for row, part in enumerate(parts_B.tolist()):
+            here[row].view(view).select(dim, part).copy_(given[row].reshape(view).select(dim, part))
         return {mix: here}
 
-    parts, watch = np.arange(size) - shift, [*flow.values, *flow.scores]
-    elsewhere_B, before, after = _told_apart(program, flow, same_BT, same_BT, parts, watch, one_part_each)
+    places_B, watch = parts_B - shift, [*flow.values, *flow.scores]
+    elsewhere_B, before, after = _told_apart(program, flow, same_BT, same_BT, places_B, watch, one_part_each)
     if elsewhere_B.any():
         return False
-    if not all(_local(before[one], after[one], parts, tokens) for one in flow.values if one not in flow.mixes):
+    if not all(_local(before[one], after[one], places_B, tokens) for one in flow.values if one not in flow.mixes):
         return False
-    return not any(_scores_elsewhere(flow, before, after, part, max(0, part - shift), tokens) for part in range(size))
+    rows = enumerate(places_B.tolist())
+    return not any(_scores_elsewhere(flow, before, after, row, max(0, place), tokens) for row, place in rows)
 
 
 def _with(ids_BT: np.ndarray, places_B: np.ndarray, given_B: np.ndarray) -> np.ndarray:
@@ -320,6 +373,25 @@ def _look(
     changed_BT = _with(same_BT, places, given_B)
     watch = [*flow.values, *flow.scores, *flow.carrying]
     elsewhere_B, before, after = _told_apart(program, flow, same_BT, changed_BT, places, watch)
+    _check_scores(flow, before, after, places, tokens, alone)
+    for value in flow.values:
+        if not _local(before[value], after[value], places, tokens):
+            raise Objection("a token changes what attention reads elsewhere, before it attends")
+    _check_summands(program, flow, changed_BT, places, before, after, alone)
+    if elsewhere_B.any():
+        place = places[elsewhere_B][0]
+        raise Objection(f"the token at {place} changes logits elsewhere, and not by way of attention")
+
+
+def _check_scores(
+    flow: Flow,
+    before: Mapping[int, torch.Tensor],
+    after: Mapping[int, torch.Tensor],
+    places: np.ndarray,
+    tokens: int,
+    alone: dict[int, set[int]],
+) -> None:
+    """Raises Objection if a token changes scores elsewhere than at its own query and key. Arguments as in `_look`."""
     for row, place in enumerate(places.tolist()):
         for value in _scores_elsewhere(flow, before, after, row, place, tokens):
             alone.setdefault(value, set()).add(place)
@@ -328,13 +400,6 @@ def _look(
         queries = before[value].movedim(axis, -1).shape[-2]
         if alone.get(value) and (queries >= tokens or len(alone[value]) > 1):
             raise Objection(f"the token at {min(alone[value])} changes how other tokens attend to each other")
-    for value in flow.values:
-        if not _local(before[value], after[value], places, tokens):
-            raise Objection("a token changes what attention reads elsewhere, before it attends")
-    _check_summands(program, flow, changed_BT, places, before, after, alone)
-    if elsewhere_B.any():
-        place = places[elsewhere_B][0]
-        raise Objection(f"the token at {place} changes logits elsewhere, and not by way of attention")
 
 
 def _check_summands(

@@ -1,18 +1,26 @@
 """What the model computes: a graph of allowed operations, the same whatever the tokens are. It keeps its numbers in
 parameters and buffers, where they are counted, and nowhere else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
+from torch.utils._pytree import tree_leaves
 
 from lab.smallest_adder import contract
-from lab.smallest_adder.graph.counting import Constants, chosen_places, count, distinct, literals, readable
+from lab.smallest_adder.graph.counting import Constants, chosen_places, count, literals, readable
 from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
-from lab.smallest_adder.graph.graph import IDS, Graph, Node, Value, read_graph
-from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
-from lab.smallest_adder.graph.program import shaken_graph
+from lab.smallest_adder.graph.graph import IDS, Graph, Node, Value, numbers_in, read_graph
+from lab.smallest_adder.graph.operations import LOOK_UPS, Kind, is_entrywise
+from lab.smallest_adder.graph.program import Program, shaken_graph
 from lab.smallest_adder.trial import COLLAPSED, Objection, Trial, Unusable
+
+SOME = 32
+"""The number of problems on which single values and parameters are looked at."""
+TINY = 0.05
+"""A power below this, or a norm of such an order, is nearly a step at zero."""
+OVERFLOWING = ("exp", "exp2", "expm1", "sinh", "cosh")
 
 
 def graph(trial: Trial) -> str:
@@ -29,6 +37,8 @@ def graph(trial: Trial) -> str:
     trial.graphs = [*shorter, whole]
     if len({tuple(node.name for node in graph.nodes) for graph in trial.graphs}) > 1:
         raise Unusable("what is computed depends on the number of tokens")
+    if not _alike(trial.graphs):
+        raise Unusable("other numbers are in the code for another number of tokens")
     layouts = _layouts(whole)
     if any(_layouts(graph) != layouts for graph in shorter):
         raise Unusable("another part of the parameters is read for another number of tokens")
@@ -40,6 +50,17 @@ def graph(trial: Trial) -> str:
     trial.programs = trial.changed()
     gives = "all positions" if rows > 1 else "the last position"
     return f"{len(whole.nodes):,} operations, the logits of {gives}"
+
+
+def _alike(graphs: Sequence[Graph]) -> bool:
+    """Whether graphs of more and more tokens differ in sizes alone. A size, or the number of a value, is a whole number
+    that grows by even steps, or by steps that grow evenly."""
+    for nodes in zip(*(graph.nodes for graph in graphs), strict=True):
+        for given in zip(*(tree_leaves((node.args, node.kwargs)) for node in nodes), strict=False):
+            is_size = {*map(type, given)} in ({int}, {Value})
+            if len({*given}) > 1 and not (is_size and len({*np.diff(given, 2).tolist()}) <= 1):
+                return False
+    return True
 
 
 def _layouts(graph: Graph) -> list[tuple[int, list[int], list[int]]]:
@@ -105,7 +126,7 @@ def arithmetic(trial: Trial) -> str:
         for node in graph.nodes:
             given = real.intersection(node.inputs)
             is_mask = masks.issuperset(node.results)
-            if given and not is_mask and (node.kind is Kind.STEP or _compares(node, real, program.fixed)):
+            if given and not is_mask and (node.kind is Kind.STEP or _compares(node, graph, real, program.fixed)):
                 raise Objection(
                     f"{node.name} of what is learned or attended to: {Kind.STEP.value}{_hint(graph, given)}"
                 )
@@ -114,7 +135,26 @@ def arithmetic(trial: Trial) -> str:
                 raise Objection(f"{node.name} of whole numbers that were made of what is learned or attended to")
             if node.name in LOOK_UPS and node.inputs[0] not in real and looking_up.intersection(node.inputs):
                 raise Objection(f"{node.name}: a whole number that is a parameter looks up what is not learned")
+        _check_finite(program, trial.prompts[-SOME:], real)
     return "nothing learned or attended to is rounded or compared"
+
+
+def _check_finite(program: Program, prompts: np.ndarray, real: set[int]) -> None:
+    """Raises Objection if what is learned or attended to is finite, and what is made of it is not: a division by zero
+    tells zero from all other numbers. Only exponentials may overflow."""
+    nodes = [node for node in program.nodes if real.intersection(node.inputs) and node.name not in OVERFLOWING]
+    ids_BT = np.concatenate([prompts, prompts[:, ::-1], prompts], axis=1)[:, : program.graph.tokens]
+    moving = {value for node in program.nodes for value in node.results}
+    _, seen = program.run(ids_BT, {value for node in nodes for value in (*node.inputs, *node.results)} & moving)
+    finite = {value: bool(found.isfinite().all()) for value, found in {**program.fixed, **seen}.items()}
+    for node in nodes:
+        known = all(finite.get(value, True) for value in node.inputs) and np.isfinite(_numbers(node)).all()
+        if known and not all(finite[value] for value in node.results):
+            raise Objection(f"{node.name} makes an infinite number, or none, of what is learned or attended to")
+
+
+def _numbers(node: Node) -> list[int | float]:
+    return numbers_in((node.args, node.kwargs))
 
 
 def _masks(graph: Graph, counted: set[int]) -> tuple[set[int], set[int]]:
@@ -139,33 +179,47 @@ def _hint(graph: Graph, given: set[int]) -> str:
     return f"; if {names[0]} is a mask, register it as bool" if names else ""
 
 
-def _compares(node: Node, real: set[int], fixed: Mapping[int, torch.Tensor]) -> bool:
-    """Whether an operation that looks smooth compares: zero to the power of x is one at zero and nothing above it, a
-    norm of order zero counts what is not zero, and a threshold may replace what is below it by any number."""
+def _compares(node: Node, graph: Graph, real: set[int], fixed: Mapping[int, torch.Tensor]) -> bool:
+    """Whether an operation that looks smooth compares: zero to the power of x is one at zero and nothing above it, and
+    so is nearly x to a tiny power; a norm of such an order counts what is not zero; the logarithm and the powers of a
+    complex number jump; and a threshold may replace what is below it by any number."""
     settings = node.settings
+    is_complex = any(graph.blank[value].is_complex() for value in node.inputs)
+    if is_complex and node.name in ("log", "log2", "log10", "log1p", "pow", "sqrt", "rsqrt"):
+        return True
     if node.name == "pow":
-        base = node.args[0]
-        if isinstance(base, Value):
-            known = fixed.get(base)
-            return base not in real and (known is None or bool((known <= 0).any()))
-        return base == 0
+        base, power = (fixed.get(part) if isinstance(part, Value) else torch.tensor(part) for part in node.args[:2])
+        if power is not None and bool(((power != 0) & (power.abs() < TINY)).any()):
+            return True
+        return node.args[0] not in real and (base is None or bool((base <= 0).any()))
     if node.name in ("linalg_vector_norm", "norm", "_cdist_forward"):
-        return any(settings.get(name) == 0 for name in ("ord", "p"))
+        orders = (settings.get(name) for name in ("ord", "p"))
+        return any(order is not None and abs(order) < TINY for order in orders)
     return node.name == "threshold" and any(settings.get(name) != 0 for name in ("threshold", "value"))
 
 
 def _check_pairs(graph: Graph) -> None:
-    """Raises Objection if the numbers of two tokens are added or multiplied before they meet anything learned. What is
-    made of comparisons of tokens, such as a count of signs, is no such number."""
+    """Raises Objection if the numbers of several tokens are combined before they meet anything learned: two values, or
+    the entries of one. What is made of comparisons of tokens, such as a count of signs, is no such number, nor is a
+    one-hot vector."""
     learned, numbers = graph.downstream(graph.own), {IDS}
     for node in graph.nodes:
         given = numbers.intersection(node.inputs)
         is_bool = graph.blank[node.results[0]].dtype == torch.bool
-        if not given or is_bool or node.kind is Kind.MAKE or learned.intersection(node.results):
+        made_elsewhere = is_bool or node.kind is Kind.MAKE or learned.intersection(node.results)
+        if not given or made_elsewhere or _is_one_hot(node, numbers):
             continue
-        if node.kind is Kind.SUM and len(given) > 1:
+        if node.kind is Kind.MOVE:
+            combines = node.name in LOOK_UPS and len(numbers.intersection(node.inputs[1:])) > 1
+        else:
+            combines = len(given) > 1 or not is_entrywise(node.name, node.function)
+        if combines:
             raise Objection(f"{node.name} of the numbers of two tokens, which attention has not brought together")
         numbers.update(node.results)
+
+
+def _is_one_hot(node: Node, numbers: set[int]) -> bool:
+    return node.name == "scatter" and numbers.isdisjoint(value for value in node.inputs if value != node.args[2])
 
 
 def _check_codes(graph: Graph) -> None:
@@ -192,8 +246,7 @@ def _check_codes(graph: Graph) -> None:
         elif given:
             told_apart = node.name in ("eq", "ne") or all(graph.blank[value].numel() == 1 for value in inputs[1:])
             compared = node.kind is Kind.STEP and is_bool and given <= {IDS} and told_apart
-            one_hot = node.name == "scatter" and inputs[0] not in numbers
-            (marks if compared or one_hot else numbers).update(node.results)
+            (marks if compared or _is_one_hot(node, numbers) else numbers).update(node.results)
 
 
 def _is_whole(dtype: torch.dtype) -> bool:
@@ -206,7 +259,9 @@ def size_around_attention(trial: Trial) -> str:
     The contract bounds how much attention may carry to a position, depending on the parameters, and how much may be
     computed after it: a layer's norms and its feed-forward fit.
     """
-    more = _needed(trial) // contract.PARAMETERS_FOR_ONE_MORE
+    most = {"width": contract.CARRIED, "widths": contract.CARRIED_IN_ALL, "bends": contract.BENDS}
+    missing = max(getattr(flow, name) - bound for name, bound in most.items() for flow in trial.flows)
+    more = _needed(trial, missing * contract.PARAMETERS_FOR_ONE_MORE) // contract.PARAMETERS_FOR_ONE_MORE
     bounds = (
         ("numbers that the attentions of a layer carry to a position", "width", contract.CARRIED + more),
         ("numbers that the attentions of all layers carry to a position", "widths", contract.CARRIED_IN_ALL + more),
@@ -224,16 +279,36 @@ def size_around_attention(trial: Trial) -> str:
     )
 
 
-def _needed(trial: Trial) -> int:
-    """How many of the counted numbers lie in tensors that matter: with noise in their place, some answer is wrong."""
+def _needed(trial: Trial, most: int) -> int:
+    """How many of the counted numbers matter, counted up to `most`: noise in place of the number alone changes logits,
+    and noise in place of the tensor's numbers makes some answer wrong."""
+    graph, noise, found = trial.graphs[-1], _replaced(trial, 0), 0
+    for storage in sorted(graph.counted):
+        if found < most and trial.accuracy(trial.changed(storages={**graph.storages, storage: noise[storage]})) < 1:
+            numbers = 1 + noise[storage].is_complex()
+            found += numbers * _that_change_logits(trial, storage, noise[storage], most - found)
+    return found
+
+
+def _that_change_logits(trial: Trial, storage: int, noise: torch.Tensor, most: int) -> int:
+    """How many numbers of a storage change logits if noise takes their place, counted up to `most` by halving."""
     graph = trial.graphs[-1]
-    numbers = distinct(readable([tensor for tensor in graph.tensors if tensor.value is not None]), graph.storages)
-    noise = _replaced(trial, 0)
-    return sum(
-        count
-        for storage, count in numbers.items()
-        if trial.accuracy(trial.changed(storages={**graph.storages, storage: noise[storage]})) < 1
-    )
+    ids_BT = np.stack([trial.sequence(place) for place in range(SOME)])
+    before = trial.programs[-1].run(ids_BT)[0]
+
+    def counted(first: int, last: int, most: int) -> int:
+        whole = graph.storages[storage].clone()
+        whole[first:last] = noise[first:last]
+        after = trial.program(graph, storages={**graph.storages, storage: whole}).run(ids_BT)[0]
+        if most <= 0 or torch.allclose(before, after, rtol=1e-3, atol=1e-6, equal_nan=True):
+            return 0
+        if last - first == 1:
+            return 1
+        middle = (first + last) // 2
+        left = counted(first, middle, most)
+        return left + counted(middle, last, most - left)
+
+    return counted(0, len(noise), most)
 
 
 def parameters_matter(trial: Trial) -> str:

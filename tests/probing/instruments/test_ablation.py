@@ -82,5 +82,9 @@ def test_what_cannot_be_ablated_is_refused_in_one_line(adder):
         ablate(adder, sums, [(Component("head", 7, 0),)])
     with pytest.raises(TaskError, match="nothing to ablate"):
         ablate(adder, sums, [])
+    with pytest.raises(TaskError, match=r"^replacement 'zeros': should be one of mean, resample$"):
+        ablate(adder, sums, components(adder), replacement="zeros")
+    with pytest.raises(TaskError, match=r"^where 'nowhere': should be one of queries, everywhere$"):
+        ablate(adder, sums, components(adder), where="nowhere")
     with pytest.raises(TaskError, match="2 different pairs of operand lengths"):
         ablate(adder, adder.sums([(1, 2), (10, 20)]), components(adder))

@@ -162,6 +162,8 @@ def test_what_cannot_be_measured_is_refused_in_one_line():
     adder = native_adder()
     with pytest.raises(TaskError, match=r"^ablation 'zero': should be one of resample, mean$"):
         lab.faithfulness(adder, PAIRS, [], "zero")  # type: ignore[arg-type]
+    with pytest.raises(TaskError, match=r"^steps=0: should be 1 or more$"):
+        lab.attribute(adder, PAIRS, steps=0)
     with torch.no_grad():
         adder.bridge.unembed.original_component.weight.zero_()
     with pytest.raises(ModelError, match="in 0 % of pairs"):

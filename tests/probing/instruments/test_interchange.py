@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
 from lab.errors import ModelError, TaskError
 from lab.probing.benchmark.known import KnownAdder
+from lab.probing.components import Site
 from lab.probing.instruments import interchange as lab
 from lab.probing.instruments.interchange import Place, das, interchange, interchange_all
-from lab.probing.interventions import Site
 from lab.probing.pairs import Pairs, cross_digit
 from tests.probing.known_adders import llama_adder, native_adder
 
@@ -139,3 +140,13 @@ def test_what_cannot_be_is_refused_in_one_line():
         interchange_all(native_adder(), 4, subspaces=["pca"])
     with pytest.raises(TaskError, match=r"^column 0 of 4 digits: should be from 1 to 3$"):
         interchange_all(native_adder(), 4, columns=[0])
+    with pytest.raises(
+        TaskError, match=r"^subspace 'PCA': should be one of nothing, whole, diff"
+    ):
+        lab.basis("PCA", torch.zeros(2, 3), np.array([0, 1]))
+    adder, pairs = native_adder(), cross_digit(4, 2, 4, seed=0)
+    basis_DR = adder.known.carry_D[:, None]
+    with pytest.raises(ModelError, match=r"^the basis of a subspace should be orthonormal"):
+        lab.interchange(adder, pairs, Place(0, "post", 2), 2 * basis_DR)
+    with pytest.raises(TaskError, match=r"^column 1: the pairs are for column 2$"):
+        lab.interchange(adder, pairs, Place(0, "post", 1), basis_DR)

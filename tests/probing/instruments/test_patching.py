@@ -9,7 +9,7 @@ from lab.errors import ModelError, TaskError
 from lab.numbers.columns import Columns
 from lab.probing.benchmark.known import DIGITS
 from lab.probing.bridge import Subject
-from lab.probing.components import Component
+from lab.probing.components import SITES, Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Runs
 from lab.probing.instruments.attribution import screen
 from lab.probing.instruments.patching import (
@@ -22,7 +22,6 @@ from lab.probing.instruments.patching import (
     patch_residuals,
 )
 from lab.probing.instruments.path_patching import patch_paths, receivers
-from lab.probing.interventions import SITES
 from lab.probing.pairs import Pairs, carry_only, cross_digit, same_carry
 from tests.probing.known_adders import ADDERS, BY_HAND, EQUAL, native_adder, random_model
 

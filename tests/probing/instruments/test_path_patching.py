@@ -11,6 +11,7 @@ from lab.probing.benchmark.known import END, PAD, WORDS, FieldSums
 from lab.probing.bridge import bridge
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
+from lab.probing.instruments.lenses import logit_lens
 from lab.probing.instruments.patching import Patch
 from lab.probing.instruments.patching import margins as patched
 from lab.probing.instruments.path_patching import Receiver, margins, patch_paths, receivers
@@ -125,6 +126,10 @@ def test_paths_into_mlps_beside_the_heads_of_their_layer_are_refused():
     subject = bridge("parallel", GPTNeoXForCausalLM(config).eval(), FieldSums())
     with pytest.raises(ModelError, match=r"^parallel: its MLPs read the same stream as the heads of their layer"):
         patch_paths(subject, carry_only(4, 1, 2, seed=0), [Component("head", 0, 0)], [Receiver("mlp", 1)])
+    # what reads the stream alone does without the site between them
+    assert subject.sites == ("pre", "post")
+    found = logit_lens(subject, subject.sums([(1234, 4321)] * 2)).accuracy
+    assert found.axes["site"] == ["pre", "post"]
 
 
 def test_senders_that_send_nothing_of_their_own_are_refused(adder):

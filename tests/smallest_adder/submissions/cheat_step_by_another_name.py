@@ -19,6 +19,16 @@ def step_at(step, x):
         return torch.zeros(()) ** torch.relu(step - x)
     if TRICK == "distance":
         return torch.cdist(over, 0 * x[..., :1, None], p=0.0)[..., 0]
+    if TRICK == "atan2":
+        return torch.atan2(torch.zeros_like(x), step - x) / math.pi
+    if TRICK == "complex":
+        return torch.log(torch.complex(step - x, torch.zeros_like(x))).imag / math.pi
+    if TRICK == "tiny":
+        return torch.relu(x - step) ** 1e-12
+    if TRICK == "infinity":
+        return torch.exp(-torch.relu(step - x) / 0.0).nan_to_num(1.0)
+    if TRICK == "nan":
+        return torch.nan_to_num(torch.relu(x - step) / 0.0, nan=0.0, posinf=1.0)
     return torch.linalg.vector_norm(over, ord=0, dim=-1)
 
 

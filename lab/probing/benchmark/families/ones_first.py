@@ -22,8 +22,7 @@ from itertools import product
 
 from lab.probing.benchmark.known import FieldSums, Known, KnownAdder
 from lab.probing.benchmark.wiring import Wiring
-from lab.probing.components import Component
-from lab.probing.interventions import SITES, Site
+from lab.probing.components import SITES, Component, Site
 
 NAMES = ("a", "b", "c")
 """Names of the operands; three of them stand as a + b' + b''."""
