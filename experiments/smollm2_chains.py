@@ -10,7 +10,7 @@ three digits, where the digit of the hundreds is predicted:
     right      how often this digit is right, without a carry and with one: if the tens alone decide, and if the tens
                add up to nine, so that the ones decide (`pairs.through_nine` of lab/probing)
     discovery  attributions rank all heads and MLPs on 24 pairs whose tens decide, and the twelve largest are patched
-    test       on other pairs, the effects of the two strongest heads, with the other sum's output, and with that of a
+    test       on other pairs, the effect of the strongest head, with the output of the other sum, and with that of a
                donor that has the same carry and other tens (`pairs.same_carry`)
     totals     the strongest head gets its output from a sum whose tens have another total, 0 to 18, and everything else
                stays the same; how far does the answer move from "no carry" to "carry"? Sums with and without a carry
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 from shared.arguments import own_and_others, whole_number, whole_numbers
-from shared.heads import discovery, strongest
+from shared.heads import discovery
 from shared.kept import Kept
 from shared.publishing import take_results
 from shared.showing import looks
@@ -58,7 +58,7 @@ from lab.progress import quiet_libraries
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_sums.yaml"
 LENGTH, TENS, HUNDREDS = 3, 1, 2
-DISCOVERY, SCREENED, TESTED = 24, 12, 2
+DISCOVERY, SCREENED = 24, 12
 TOTALS = (0, 2, 4, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18)
 SHOWN = (0, 4, 8, 9, 10, 14, 18)
 """Totals in the table; the figure has all."""
@@ -96,13 +96,14 @@ def measured(run: Path, count: int) -> dict[str, Any]:
         for part, pairs in DECIDES.items()
     }
     tens = DECIDES["the tens"]
-    heads = strongest([once("discovery", partial(discovery, subject, tens(DISCOVERY, 1), SCREENED))], TESTED)
+    ranked = once("discovery", partial(discovery, subject, tens(DISCOVERY, 1), SCREENED))
+    head = max(ranked, key=lambda name: ranked[name])
     effects = {
-        name: once(f"{name}, {count} pairs, {' '.join(heads)}", partial(patched, subject, tens(count, 2), heads, donor))
+        name: once(f"{name}, {count} pairs, {head}", partial(patched, subject, tens(count, 2), head, donor))
         for name, donor in {OTHER: None, SAME: partial(same_carry, column=TENS, seed=3)}.items()
     }
-    totals = once(f"totals, {heads[0]}", partial(by_total, subject, heads[0], tens(CURVE_PAIRS, 2)))
-    return {"right": right, "effects": effects, "totals": totals}
+    totals = once(f"totals on one scale, {head}", partial(by_total, subject, head, tens(CURVE_PAIRS, 2)))
+    return {"right": right, "head": head, "effects": effects, "totals": totals}
 
 
 @torch.inference_mode()
@@ -116,13 +117,11 @@ def right_digits(subject: Subject, pairs: Pairs) -> dict[str, list[int]]:
     return found
 
 
-def patched(subject: Subject, pairs: Pairs, heads: Sequence[str], donor: Donor | None) -> dict[str, Any]:
-    """The effect of each head and of all of them together, with its interval, for each direction of the carry."""
-    groups: dict[str, tuple[Component, ...]] = {name: (Component.named(name),) for name in heads}
-    groups["together"] = tuple(sorted(one for group in groups.values() for one in group))
-    patches = [Patch(group, EVERYWHERE) for group in groups.values()]
-    effect = patching.patch(subject, pairs, patches, "effect", {"patch": list(groups)}, BATCH, donor).effect
-    return {name: {way: estimate(effect.at(patch=name, carry=way)) for way in WAYS} for name in groups}
+def patched(subject: Subject, pairs: Pairs, head: str, donor: Donor | None) -> dict[str, list[float]]:
+    """The effect of the head, with its interval, for each direction of the carry."""
+    patch = Patch((Component.named(head),), EVERYWHERE)
+    effect = patching.patch(subject, pairs, [patch], "effect", {"patch": [head]}, BATCH, donor).effect
+    return {way: estimate(effect.at(patch=head, carry=way)) for way in WAYS}
 
 
 def by_total(subject: Subject, head: str, pairs: Pairs) -> dict[str, dict[str, dict[str, list[float]]]]:
@@ -133,10 +132,10 @@ def by_total(subject: Subject, head: str, pairs: Pairs) -> dict[str, dict[str, d
     parts = (Component.named(head), Component("post", subject.layers - 1))
     margins_BTP = np.concatenate([given_totals(contrast, rows, parts) for rows in batches(len(contrast), BATCH)])
     # a margin is for the source's digit, which is that of "carry" only if the base has none
-    has_none_B, sign_B = contrast.way_B == 0, np.where(contrast.way_B == 0, 1, -1)
-    without_B = np.where(has_none_B, contrast.corrupt_B, -contrast.clean_B)
-    moved_NTP = both_ways(margins_BTP * sign_B[:, None, None] - without_B[:, None, None])
-    gap_N = both_ways(contrast.clean_B - contrast.corrupt_B)
+    without_B = np.where(contrast.way_B == 0, contrast.corrupt_B, -contrast.clean_B)
+    towards_BTP = margins_BTP * np.where(contrast.way_B == 0, 1, -1)[:, None, None]
+    moved_NTP = (towards_BTP - without_B.mean()).reshape(2, -1, *towards_BTP.shape[1:]).mean(0)
+    gap_N = np.full(len(moved_NTP), (contrast.clean_B - contrast.corrupt_B).mean())
     from_ones_N = Columns.of(contrast.base.numbers).carry[: len(gap_N), TENS]
     found: dict[str, dict[str, dict[str, list[float]]]] = {head: {}, "stream": {}}
     for place, name in enumerate(found):
@@ -161,17 +160,11 @@ def given_totals(contrast: Contrast, rows: slice, parts: Sequence[Component]) ->
     return torch.stack(found, 1).cpu().numpy()
 
 
-def both_ways(values_B: np.ndarray) -> np.ndarray:
-    """The sum of both directions of each pair."""
-    return values_B.reshape(2, -1, *values_B.shape[1:]).sum(0)
-
-
 def effects_table(found: Mapping[int, dict[str, Any]]) -> Table:
     lines: list[tuple[Entry, ...]] = []
     for seed, one in found.items():
-        for head in one["effects"][OTHER]:
-            cells = [shown(estimated(known[head][way])) for known in one["effects"].values() for way in WAYS]
-            lines.append((str(seed), head, *cells))
+        cells = [shown(estimated(known[way])) for known in one["effects"].values() for way in WAYS]
+        lines.append((str(seed), one["head"], *cells))
     title = f"How far a head's output from a donor moves the answer towards the other carry, {MODEL} (%, 95 %)"
     return Table(title, ("seed", "head", *(f"{kind}, {way}" for kind in (OTHER, SAME) for way in WAYS)), lines, 2)
 

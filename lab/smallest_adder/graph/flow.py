@@ -139,10 +139,10 @@ def _token_dims(graph: Graph, values: Sequence[int]) -> int:
 
 
 def _queries(graph: Graph, node: Node) -> int:
-    """How many tokens attend with these weights: all of them, or one."""
+    """How many tokens attend with these weights: all of them, and perhaps registers, or one."""
     shape = list(graph.shape(node.results[0]))
     shape.pop(node.args[1] if node.name in SOFTMAXES else -1)
-    return graph.tokens if graph.tokens in shape else 1
+    return next((size for size in shape if 0 <= size - graph.tokens <= MOST_EXTRA_KEYS), 1)
 
 
 def _axis(graph: Graph, node: Node) -> int:

@@ -239,16 +239,14 @@ def _check_positions(trial: Trial, program: Program, flow: Flow, many_BT: np.nda
     tokens = program.graph.tokens
     one_T, other_T = (trial.sequence(place)[:tokens] for place in (-1, -2))
     for mix in (mix for mix, queries in flow.mixes.items() if queries > 1):
-
-        def apart(view: tuple[int, ...], dim: int, shift: int, mix: int = mix) -> bool:
+        for view, dim, shift in _ways(program.graph.shape(mix), tokens):
             each = np.arange(view[dim])
             drawn = np.random.default_rng(trial.seed).integers(0, len(each), len(many_BT))
-            one_BT, other_BT = (np.repeat(row_T[None], len(each), 0) for row_T in (one_T, other_T))
-            same_BT, given_BT = np.concatenate([one_BT, many_BT]), np.concatenate([other_BT, np.roll(many_BT, 1, 0)])
-            parts = np.concatenate([each, drawn])
-            return _apart(program, flow, mix, same_BT, given_BT, parts, view, dim, shift)
-
-        if not any(apart(*way) for way in _ways(program.graph.shape(mix), tokens)):
+            one = (np.repeat(one_T[None], len(each), 0), np.repeat(other_T[None], len(each), 0), each)
+            many = (many_BT, np.roll(many_BT, 1, 0), drawn)
+            if all(_apart(program, flow, mix, *problems, view, dim, shift) for problems in (one, many)):
+                break
+        else:
             raise Objection("what attention gives to one position changes others, and not by way of attention")
 
 

@@ -17,7 +17,7 @@ from lab.smallest_adder.graph.program import Program, shaken_graph
 from lab.smallest_adder.trial import COLLAPSED, Objection, Trial, Unusable
 
 SOME = 32
-"""The number of problems on which single values and parameters are looked at."""
+"""The number of problems in which single values are looked at, and of numbers that are replaced in a tensor."""
 TINY = 0.05
 """A power below this, or a norm of such an order, is nearly a step at zero."""
 OVERFLOWING = ("exp", "exp2", "expm1", "sinh", "cosh")
@@ -259,8 +259,8 @@ def size_around_attention(trial: Trial) -> str:
     The contract bounds how much attention may carry to a position, depending on the parameters, and how much may be
     computed after it: a layer's norms and its feed-forward fit.
     """
-    most = {"width": contract.CARRIED, "widths": contract.CARRIED_IN_ALL, "bends": contract.BENDS}
-    missing = max(getattr(flow, name) - bound for name, bound in most.items() for flow in trial.flows)
+    free = {"width": contract.CARRIED, "widths": contract.CARRIED_IN_ALL, "bends": contract.BENDS}
+    missing = max(getattr(flow, name) - bound for name, bound in free.items() for flow in trial.flows)
     more = _needed(trial, missing * contract.PARAMETERS_FOR_ONE_MORE) // contract.PARAMETERS_FOR_ONE_MORE
     bounds = (
         ("numbers that the attentions of a layer carry to a position", "width", contract.CARRIED + more),
@@ -280,35 +280,27 @@ def size_around_attention(trial: Trial) -> str:
 
 
 def _needed(trial: Trial, most: int) -> int:
-    """How many of the counted numbers matter, counted up to `most`: noise in place of the number alone changes logits,
-    and noise in place of the tensor's numbers makes some answer wrong."""
+    """About how many of the counted numbers matter; the count stops at `most`. Noise in place of a number that matters
+    changes logits, and noise in place of its whole tensor makes some answer wrong."""
     graph, noise, found = trial.graphs[-1], _replaced(trial, 0), 0
     for storage in sorted(graph.counted):
         if found < most and trial.accuracy(trial.changed(storages={**graph.storages, storage: noise[storage]})) < 1:
-            numbers = 1 + noise[storage].is_complex()
-            found += numbers * _that_change_logits(trial, storage, noise[storage], most - found)
+            size = noise[storage].numel() * (1 + noise[storage].is_complex())
+            found += round(size * _share_that_matters(trial, storage, noise[storage]))
     return found
 
 
-def _that_change_logits(trial: Trial, storage: int, noise: torch.Tensor, most: int) -> int:
-    """How many numbers of a storage change logits if noise takes their place, counted up to `most` by halving."""
-    graph = trial.graphs[-1]
-    ids_BT = np.stack([trial.sequence(place) for place in range(SOME)])
-    before = trial.programs[-1].run(ids_BT)[0]
-
-    def counted(first: int, last: int, most: int) -> int:
+def _share_that_matters(trial: Trial, storage: int, noise: torch.Tensor) -> float:
+    """The share of a storage's numbers, of SOME drawn at random, that change logits if noise takes their place."""
+    graph, drawn = trial.graphs[-1], np.random.default_rng(trial.seed).permutation(len(noise))[:SOME]
+    ids_BT = np.stack([trial.sequence(place) for place in range(8)])
+    before, changes = trial.programs[-1].run(ids_BT)[0], 0
+    for place in drawn.tolist():
         whole = graph.storages[storage].clone()
-        whole[first:last] = noise[first:last]
+        whole[place] = noise[place]
         after = trial.program(graph, storages={**graph.storages, storage: whole}).run(ids_BT)[0]
-        if most <= 0 or torch.allclose(before, after, rtol=1e-3, atol=1e-6, equal_nan=True):
-            return 0
-        if last - first == 1:
-            return 1
-        middle = (first + last) // 2
-        left = counted(first, middle, most)
-        return left + counted(middle, last, most - left)
-
-    return counted(0, len(noise), most)
+        changes += not torch.allclose(before, after, rtol=1e-3, atol=1e-6, equal_nan=True)
+    return changes / max(1, len(drawn))
 
 
 def parameters_matter(trial: Trial) -> str:

@@ -140,9 +140,7 @@ def test_what_cannot_be_is_refused_in_one_line():
         interchange_all(native_adder(), 4, subspaces=["pca"])
     with pytest.raises(TaskError, match=r"^column 0 of 4 digits: should be from 1 to 3$"):
         interchange_all(native_adder(), 4, columns=[0])
-    with pytest.raises(
-        TaskError, match=r"^subspace 'PCA': should be one of nothing, whole, diff"
-    ):
+    with pytest.raises(TaskError, match=r"^subspace 'PCA': should be one of nothing, whole, diff"):
         lab.basis("PCA", torch.zeros(2, 3), np.array([0, 1]))
     adder, pairs = native_adder(), cross_digit(4, 2, 4, seed=0)
     basis_DR = adder.known.carry_D[:, None]
