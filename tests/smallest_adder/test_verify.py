@@ -66,7 +66,7 @@ CHEATS = {
     "one_other_query": "attention alone",
     "one_query_at_a_time": "size around attention",
     "level_for_each_digit": "size around attention",
-    "one_query_sees_the_sum": "attention alone",
+    "one_query_sees_the_sum": "graph",
     "queries_that_see_the_sum": "attention alone",
     "carries_before_the_mix": "attention alone",
     "carries_weighted": "attention alone",
