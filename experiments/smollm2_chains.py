@@ -208,7 +208,7 @@ def draw(found: Mapping[int, dict[str, Any]], path: Path) -> None:
             axes.axvline(9.5, color="gray", linewidth=0.6)
             axes.set(title=f"seed {seed}", xlabel="total of the donor's tens")
         panels[0].set_ylabel("from no carry (0) to carry (1)")
-        panels[0].legend(fontsize="x-small")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
         figures.headed(figure, "What the answer makes of a head's output from a sum with other tens")
 
 
