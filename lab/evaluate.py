@@ -103,8 +103,6 @@ def compare(arguments: Sequence[str]) -> None:
 
     words, options = read_options(CompareOptions, arguments, COMMAND, __doc__ or "", "RUN [RUN ...]")
     paths, out = list(map(Path, words)), options.out
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise ConfigError(f"{' '.join(words)}: a run is given twice")
     for word in words:
         if not os.path.exists(word):  # unlike Path.exists, False for a name that is too long
             meant = did_you_mean(word, list(shipped_configs()))
@@ -119,7 +117,7 @@ def compare(arguments: Sequence[str]) -> None:
     if found:
         report.write_table("differences", report.differences_table(first, found), out)
         print(*report.differences_in_short(first, found), sep="\n")
-    elif len(paths) > 1:
+    elif len({path.resolve() for path in paths}) > 1:
         print("no two of these runs share a problem, so their differences were not tested")
     print(f"tables and figures: {out}")
     told = "every answer, side by side for runs that were asked the same problems"
