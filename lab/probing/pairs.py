@@ -95,7 +95,8 @@ def same_carry(sums: Sequence[tuple[int, int]], column: int, seed: int) -> list[
 def with_totals(
     sums: Sequence[tuple[int, int]], column: int, totals: Sequence[int], seed: int
 ) -> list[tuple[int, int]]:
-    """The same sums, but with other digits in `column`: any two that add up to the total given for each sum (0 to 18).
+    """The same sums with other digits in `column`. The two digits are drawn anew so that they add up to the sum's entry
+    in `totals`, which is from 0 to 18.
 
     Raises TaskError for a number without a digit above `column`, and for a total that no two digits have.
     """

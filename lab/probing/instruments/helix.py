@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from lab.errors import TaskError
+from lab.errors import TaskError, check_one_of
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import put, read_at, residual, said_digits, take
 from lab.probing.measured import Measured
@@ -52,8 +52,7 @@ def basis(fit: str, order: Sequence[int] | np.ndarray = range(DIGITS)) -> np.nda
 
     Raises TaskError for a fit that is not in `FITS`.
     """
-    if fit not in FITS:
-        raise TaskError(f"fit {fit!r}: should be one of {', '.join(FITS)}")
+    check_one_of("fit", fit, FITS)
     n_M = np.asarray(order, dtype=float)
     angle_M = 2 * np.pi * n_M / DIGITS
     turn = [n_M, np.cos(angle_M), np.sin(angle_M)]
