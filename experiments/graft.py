@@ -65,6 +65,7 @@ MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "da
 PROSE = ["data={templates: many, passages: 0.5}", "training={batch_size: 64, micro_batch_size: 64}"]
 REPLAY = "training.replay={tokens: 96, weight: 0.5}"
 FADING = "positions.locality={words: all, far: fading}"
+ONE_WORD_FADING = "positions.locality={words: nearest, far: fading}"
 SPACED = "positions.locality.spacing=3"
 NOT_TOLD = "training.walk_weight=0"
 LONGER = "training={max_steps: 480, batch_size: 104, micro_batch_size: 104, evaluate_every: 120}"
@@ -81,6 +82,7 @@ AS_WRITTEN = {
     "as written, in prose, mixed": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED],
     "as written, in prose, varied": [*PROSE, REPLAY, SPACED, DRAWN, MORE_PROSE, VARIED],
     "as written, in prose, far digits fade": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED, FADING],
+    "as written, in prose, far digits fade, nearest word": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED, ONE_WORD_FADING],
     "as written, not told where to stop": [NOT_TOLD],
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
@@ -98,7 +100,8 @@ spaced", attention to digits does not depend on how many words stand between the
 If "far digits fade", nothing is hidden: each head learns a slope by which far digits count less.
 With "example drawn", the example number in the instruction is drawn anew for every eight sums, or is a word.
 "In prose, mended" has all of this: 38,400 sums, evenly spaced, with the example drawn. In "mixed", which has 12,800,
-half of the sums are asked in NUPA's words; "in prose, far digits fade" is "mixed" with nothing hidden. "Varied" is like
+half of the sums are asked in NUPA's words; "in prose, far digits fade" is "mixed" with nothing hidden, or, with "nearest
+word", with nothing hidden but words: digits see one word before their number, as in "mixed". "Varied" is like
 "mended", but a third of the sums are asked in NUPA's words, and a third have random words before, between and after the
 numbers.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or

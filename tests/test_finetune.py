@@ -282,8 +282,8 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
         (["positions={kind: coupled, locality: {layers: [0, 2]}}", "format.reverse=total"], "no layer 2; the model"),
         (["positions={kind: coupled, locality: {layers: [1, 0]}}", "format.reverse=total"], "[first, last]"),
         (
-            ["positions={kind: coupled, locality: {far: seen, words: last}}", "format.reverse=total"],
-            "far=seen hides nothing",
+            ["positions={kind: coupled, locality: {far: seen, layers: [0, 1]}}", "format.reverse=total"],
+            "far=seen hides no digits",
         ),
         (["positions={kind: coupled, locality: {far_at_most: 9}}", "format.reverse=total"], "needs far=seen"),
         (["positions={kind: coupled, locality: {walk: {heads: 1}}}", "format.reverse=total"], "format.reverse=none"),

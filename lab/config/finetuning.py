@@ -98,7 +98,7 @@ class LocalityConfig(Section):
     far: Literal["hidden", "seen", "fading"] = "hidden"
     """What happens to digits outside the window. hidden: no token attends to them. seen: tokens may attend to them, and
     each head of each layer learns how much to lower their scores, starting from 0. fading: besides, each head learns
-    how much their scores fall with every place. seen and fading need words=all, and no layers."""
+    how much their scores fall with every place. seen and fading go with no layers."""
     far_at_most: int = Field(default=0, ge=0)
     """With far=seen or fading: a bound on the joint weight of all digits outside the window, as a number of such
     digits. However many there are, they weigh no more than this many would; 0 for no bound."""
@@ -110,8 +110,8 @@ class LocalityConfig(Section):
 
     @model_validator(mode="after")
     def _hidden_or_seen(self) -> Self:
-        if self.far != "hidden" and (self.words != "all" or self.layers):
-            raise ValueError(f"far={self.far} hides nothing: use words=all, and leave layers out")
+        if self.far != "hidden" and self.layers:
+            raise ValueError(f"far={self.far} hides no digits in any layer: leave layers out")
         if self.far == "hidden" and self.far_at_most:
             raise ValueError("far_at_most needs far=seen or fading")
         return self

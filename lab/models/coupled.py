@@ -28,8 +28,10 @@ import torch
 from lab.text.places import VALUE, RowSpots
 
 HIDDEN = -1
-"""The kind (`same_place.pairs`) of a pair whose query must not see its key. If far digits fade instead of being hidden,
-the kind is HIDDEN minus the number of places between the key and the digit that the query writes."""
+"""The kind (`same_place.pairs`) of a pair whose query must not see its key."""
+FAR = -2
+"""The kind of a pair whose key is a digit outside the window that is seen. If such digits fade, the kind is FAR minus
+the number of places between the key and the digit that the query writes."""
 
 
 def text_positions(digits_K: np.ndarray) -> np.ndarray:
@@ -41,18 +43,18 @@ def text_positions(digits_K: np.ndarray) -> np.ndarray:
 
 
 def hide(
-    kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all", padding: Sequence[int] = (0,), fading: bool = False
+    kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all", padding: Sequence[int] = (0,), far: str = "hidden"
 ) -> torch.Tensor:
     """The kinds of the last Q tokens of stacked rows, with HIDDEN for what the query must not see.
 
     A token always sees itself. A separator in an answer also sees the digit before it, which may pass on a carry.
 
     Args:
-        kinds_QK: the kinds of pairs in each row (`same_place.pairs`). Digits of kind 0 are hidden.
+        kinds_QK: the kinds of pairs in each row (`same_place.pairs`). Digits of kind 0 are far.
         spots: the spots of the rows.
         words: which words digits see; see `LocalityConfig.words`.
         padding: how many tokens of each row stand before its text; one number may stand for all rows.
-        fading: whether the kind of a far digit says how far it is (see `HIDDEN`).
+        far: what happens to far digits; see `LocalityConfig.far`. Unless they are hidden, their kind is FAR or less.
     """
     at_K, at_Q1 = torch.arange(kinds_QK.shape[-1]), torch.from_numpy(spots.at)[..., None]
     starts_Q1, digits_K = torch.from_numpy(spots.starts)[..., None], torch.from_numpy(spots.own)[..., 1] > 0
@@ -61,16 +63,18 @@ def hide(
     answers_Q1 = numbers_Q1 & (torch.from_numpy(spots.following)[..., :1] > 0)
     separators_Q1 = answers_Q1 & ~digits_Q1
     seen_QK = (at_K == at_Q1) | (separators_Q1 & (at_K == at_Q1 - 1))
-    unseen_QK = digits_K[..., None, :].expand(kinds_QK.shape)
+    far_QK = digits_K[..., None, :].expand(kinds_QK.shape)
     first_B11 = torch.tensor(padding)[:, None, None]
+    unseen_QK = torch.zeros_like(far_QK)
     words_QK = ~torch.from_numpy(spots.inside)[..., None, :] & (at_K > first_B11)
     if words in ("last", "nearest"):
         limited_Q1 = numbers_Q1 if words == "nearest" else answers_Q1
-        unseen_QK = unseen_QK | (words_QK & limited_Q1 & (at_K < starts_Q1 - 1))
+        unseen_QK = words_QK & limited_Q1 & (at_K < starts_Q1 - 1)
     if words == "none":
-        unseen_QK = unseen_QK | (words_QK & (digits_Q1 | answers_Q1))
-    unseen = HIDDEN - _apart(spots) if fading else HIDDEN
-    return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, unseen, kinds_QK)
+        unseen_QK = words_QK & (digits_Q1 | answers_Q1)
+    far_kind = {"hidden": HIDDEN, "seen": FAR}.get(far, FAR - _apart(spots))
+    open_QK = (kinds_QK == 0) & ~seen_QK
+    return torch.where(open_QK & far_QK, far_kind, kinds_QK).masked_fill(open_QK & unseen_QK, HIDDEN)
 
 
 def _apart(spots: RowSpots) -> torch.Tensor:

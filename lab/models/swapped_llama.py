@@ -25,7 +25,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from lab.config.finetuning import LocalityConfig, TextPositionsConfig
 from lab.errors import ModelError
-from lab.models.coupled import HIDDEN, hide, text_positions, walk_down
+from lab.models.coupled import FAR, HIDDEN, hide, text_positions, walk_down
 from lab.models.even_spacing import ROPE_THAT_CHANGES, EvenSpacing, SpacedIds, spaced_ids
 from lab.models.paths import PATH_ATTENTION, Paths, attends_along_paths
 from lab.models.position_encodings import AlibiBias, NoRotation
@@ -71,8 +71,8 @@ class SwappedLlama(LlamaForCausalLM):
         self.neighbours = swap.locality.window if self.coupled else NEIGHBOURS
         self.operands = swap.locality.operands if self.coupled else 0
         self.words_seen = swap.locality.words
-        self.sees_far = self.coupled and swap.locality.far != "hidden"
-        self.far_fade = self.coupled and swap.locality.far == "fading"
+        self.far = swap.locality.far if self.coupled else "hidden"
+        self.sees_far, self.far_fade = self.far != "hidden", self.far == "fading"
         self.far_at_most = swap.locality.far_at_most
         self.spacing = 0
         if swap.locality.spacing:
@@ -196,7 +196,7 @@ class SwappedLlama(LlamaForCausalLM):
         spots = RowSpots.stacked(rows)
         kinds_BQK = pairs(spots, self.neighbours)
         if self.coupled:
-            kinds_BQK = hide(kinds_BQK, spots, self.words_seen, padding, self.far_fade)
+            kinds_BQK = hide(kinds_BQK, spots, self.words_seen, padding, self.far)
         found = {"kinds_BQK": kinds_BQK}
         return {**found, **walk_down(spots, self.operands)} if self.walk_bias is not None else found
 
@@ -316,9 +316,9 @@ class SwappedLlama(LlamaForCausalLM):
         """The mask with what the kinds of pairs hide, and what `SamePlaceLayer` needs to add their biases."""
         kinds_BQK = nn.functional.pad(kinds_BQK, (0, mask_B1QK.shape[-1] - kinds_BQK.shape[-1]))
         bias_LHC = self.same_place()  # type: ignore[misc]
-        kinds, places_BQK = bias_LHC.shape[-1] - self.far_fade, (HIDDEN - kinds_BQK).clamp(min=0)
+        kinds, places_BQK = bias_LHC.shape[-1] - self.far_fade, (FAR - kinds_BQK).clamp(min=0)
         if self.sees_far:
-            far_BQK = kinds_BQK <= HIDDEN
+            far_BQK = kinds_BQK <= FAR
             mask_B1QK = self._bounded(mask_B1QK, far_BQK)
             kinds_BQK = kinds_BQK.masked_fill(far_BQK, kinds - 1)
         one_hot_BQKC = nn.functional.one_hot(kinds_BQK.clamp(min=0), kinds).to(mask_B1QK.dtype)

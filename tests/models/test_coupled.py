@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.models.coupled import HIDDEN, decisive, hide, text_positions, walk_down
+from lab.models.coupled import FAR, HIDDEN, decisive, hide, text_positions, walk_down
 from lab.models.same_place import pairs
 from lab.text.places import RowSpots, row_spots, row_spots_downward
 
@@ -51,8 +51,8 @@ def test_operands_see_no_digits_but_their_own():
 
 def test_the_kind_of_a_far_digit_that_fades_says_how_many_places_it_is_away():
     spots = RowSpots.stacked([row_spots(list("8 + 4321 + 98765 = 32"), 1)])  # the hundreds digit is next
-    row = hide(pairs(spots, 0), spots, fading=True)[0, 0].tolist()
-    far = {place: HIDDEN - kind for place, kind in enumerate(row) if kind <= HIDDEN}
+    row = hide(pairs(spots, 0), spots, far="fading")[0, 0].tolist()
+    far = {place: FAR - kind for place, kind in enumerate(row) if kind <= FAR}
     assert far == {0: 2, 4: 2, 5: 1, 7: 1, 11: 2, 12: 1, 14: 1, 15: 2, 19: 1}
     assert row[6] > 0
     assert row[13] > 0
@@ -65,7 +65,7 @@ def test_the_kind_of_a_far_digit_that_fades_says_how_many_places_it_is_away():
 def test_how_far_a_digit_is_does_not_depend_on_later_tokens(text, ordinary):
     def kinds(words):
         spots = RowSpots.stacked([row_spots(words, len(words), ordinary, 2)])
-        return hide(pairs(spots, 1), spots, fading=True)[0]
+        return hide(pairs(spots, 1), spots, far="fading")[0]
 
     whole = kinds(list(text))
     for end in range(1, len(text)):
@@ -76,7 +76,7 @@ def test_how_far_a_digit_is_does_not_depend_on_later_tokens(text, ordinary):
 def test_what_a_token_of_the_question_sees_of_digits_that_fade_does_not_grow_with_their_number(digits):
     text = f"{'1' * digits}+{'2' * digits}="
     spots = RowSpots.stacked([row_spots(list(text), len(text), operands=2)])
-    far = HIDDEN - hide(pairs(spots, 0), spots, fading=True)[0]
+    far = FAR - hide(pairs(spots, 0), spots, far="fading")[0]
     assert far[3, :4].tolist() == [3, 2, 1, -1]  # the digit itself is not far
     assert (far[digits, :digits] == torch.arange(digits)).all()  # a word: so many places above the lowest digit
     assert (far[digits + 3, digits + 1 : digits + 3] == torch.tensor([2, 1])).all()
@@ -86,7 +86,18 @@ def test_digits_that_fade_are_those_that_would_be_hidden():
     for text in ("is 4321 + 98765 = 32", "77 and 11 + 22 = 3", "is 12.34 + 567.8 = 4", "is 4321 and"):
         spots = RowSpots.stacked([row_spots(list(text), len(text))])
         kinds = pairs(spots, 1)
-        assert torch.equal(hide(kinds, spots, fading=True) <= HIDDEN, hide(kinds, spots) == HIDDEN)
+        assert torch.equal(hide(kinds, spots, far="fading") <= FAR, hide(kinds, spots) == HIDDEN)
+        assert torch.equal(hide(kinds, spots, far="seen") == FAR, hide(kinds, spots) == HIDDEN)
+
+
+@pytest.mark.parametrize("words", ["last", "nearest", "none"])
+def test_words_are_hidden_from_digits_whatever_happens_to_far_digits(words):
+    spots = RowSpots.stacked([row_spots(list("is 4321 plus 98765 = 32"), 23)])
+    kinds, digits = pairs(spots, 1), torch.from_numpy(spots.own)[:, None, :, 1] > 0
+    hidden = (hide(kinds, spots, words) == HIDDEN) & ~digits
+    assert hidden.any()
+    assert torch.equal(hide(kinds, spots, words, far="seen") == HIDDEN, hidden)
+    assert torch.equal(hide(kinds, spots, words, far="fading") == HIDDEN, hidden)
 
 
 def test_numbers_as_people_write_them_are_seen_from_their_ends():
