@@ -100,8 +100,8 @@ spaced", attention to digits does not depend on how many words stand between the
 If "far digits fade", nothing is hidden: each head learns a slope by which far digits count less.
 With "example drawn", the example number in the instruction is drawn anew for every eight sums, or is a word.
 "In prose, mended" has all of this: 38,400 sums, evenly spaced, with the example drawn. In "mixed", which has 12,800,
-half of the sums are asked in NUPA's words; "in prose, far digits fade" is "mixed" with nothing hidden, or, with "nearest
-word", with nothing hidden but words: digits see one word before their number, as in "mixed". "Varied" is like
+half of the sums are asked in NUPA's words; "in prose, far digits fade" is "mixed" with nothing hidden, or, with
+"nearest word", with nothing hidden but words: digits see one word before their number, as in "mixed". "Varied" is like
 "mended", but a third of the sums are asked in NUPA's words, and a third have random words before, between and after the
 numbers.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or

@@ -1,11 +1,14 @@
 """Which heads of SmolLM2-135M line digits up, before and after fine-tuning on addition, and are they needed?
 
-    python experiments/smollm2_heads.py [tuned=checkpoints/smollm2_direct] [sums=40] [length=3] [publish=true]
+    python experiments/smollm2_heads.py [seeds=0,1,2] [sums=60] [length=3] [output=checkpoints] [publish=true]
+                                        [key=value ...]
 
-For the untouched and the tuned model, asked with NUPA's prompt, shows the heads that give the most attention from q_k
-to digit k of either number (minus what another column's query gives it), and the accuracy that is lost without them.
-Heads are mean-ablated at the tokens that predict digits: each of them, all of them together, and random heads of the
-same layers. Leaves a table in results/ beside the runs, or in experiments/results/ with publish=true.
+Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For the untouched and each
+tuned model, asked with NUPA's prompt, shows the heads that give the most attention from q_k to digit k of either number
+(minus what another column's query gives it), and the accuracy that is lost without them on other sums. Heads are
+mean-ablated at the tokens that predict digits: each of them, all of them together, and random heads of the same layers.
+Other arguments go to `lab.finetune`. Leaves a table in results/ beside the runs, or in experiments/results/ with
+publish=true.
 """
 
 import sys
@@ -13,11 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from shared.arguments import own, whole_number
+from shared.arguments import own_and_others, whole_number, whole_numbers
 from shared.heads import random_groups
 from shared.publishing import take_results
 from shared.sums import of_one_length, shown
+from shared.training import trained
 
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate
@@ -29,6 +35,8 @@ from lab.probing.measured import Measured
 from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "smollm2_sums.yaml"
 UNTOUCHED = "smollm2-135m-instruct"
 BATCH = 16
 MOST = 2
@@ -38,24 +46,30 @@ MOST = 2
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, rest = take_results(arguments, Path(__file__).parent / "results")
-    given = own(rest, "tuned", "sums", "length", "output")
-    count, length = whole_number(given, "sums", 40), whole_number(given, "length", 3)
-    models = {"as it is": UNTOUCHED, "tuned": given.get("tuned", "checkpoints/smollm2_direct")}
-    numbers = of_one_length(length, count)
-    rows = [row for label, name in models.items() for row in rows_of(label, open_model(name), numbers, length)]
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given, changes = own_and_others(rest, "seeds", "sums", "length", "output")
+    count, length = whole_number(given, "sums", 60), whole_number(given, "length", 3)
+    models = {"as it is": UNTOUCHED}
+    for seed in whole_numbers(given, "seeds", "0,1,2"):
+        own = [f"name=smollm2_sums_{seed}", f"seed={seed}", f"output={given.get('output', 'checkpoints')}"]
+        models[f"tuned, seed {seed}"] = str(trained(load(FinetuneConfig, CONFIG, [*changes, *own, "resume=true"])))
+    numbers, others = of_one_length(length, count), of_one_length(length, count, stream=1)
+    rows = [row for label, name in models.items() for row in rows_of(label, open_model(name), numbers, others)]
     title = (
-        f"SmolLM2-135M, {len(numbers)} sums of {length} digits: "
+        f"SmolLM2-135M, {len(others)} sums of {length} digits: "
         "change in digits right, and in exact match (points, 95 %)"
     )
     columns = ("model", "digits right", "without", "looks at", *(f"column {k}" for k in range(length)), "exact match")
     results.show(Table(title, columns, rows, 4), "smollm2_heads")
 
 
-def rows_of(label: str, subject: Subject, numbers: list[tuple[int, int]], length: int) -> list[tuple[Entry, ...]]:
-    """A row for each ablation of a model: each of its heads, all of them, and random groups."""
-    sums = subject.sums(numbers)
-    heads = strongest(subject, sums, length)
+def rows_of(
+    label: str, subject: Subject, numbers: list[tuple[int, int]], others: list[tuple[int, int]]
+) -> list[tuple[Entry, ...]]:
+    """A row for each ablation of a model: each of its heads, all of them, and random groups. `numbers` choose the
+    heads, and `others` measure what is lost without them."""
+    length, sums = len(str(numbers[0][0])), subject.sums(others)
+    heads = strongest(subject, subject.sums(numbers), length)
     together = tuple(sorted(heads, key=lambda one: (one.layer, one.head)))
     groups = [(head,) for head in heads] + [together, *random_groups(subject, together, 3, seed=0)]
     lost = ablate(subject, sums, groups, batch_size=BATCH)
@@ -67,7 +81,7 @@ def rows_of(label: str, subject: Subject, numbers: list[tuple[int, int]], length
             *(lost.column.at(group=group, column=column) for column in range(length)),
             lost.exact.at(group=group),
         ]
-        rows.append((label, intact, group, what, *(cell(one, len(numbers)) for one in changed)))
+        rows.append((label, intact, group, what, *(cell(one, len(others)) for one in changed)))
     return rows
 
 

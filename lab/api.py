@@ -306,8 +306,9 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     name = model if isinstance(model, str) else model.name
     sums = {"lengths" if key == "digits" else key: value for key, value in settings.items()}
     if "lengths" in sums:
-        if not isinstance(sums["lengths"], Sequence) or not sums["lengths"]:
-            raise ConfigError(f"digits={sums['lengths']!r}: should be a list of one or more lengths, such as [2, 3]")
+        given = sums["lengths"]
+        if not isinstance(given, Sequence) or not given or not all(isinstance(one, int) for one in given):
+            raise ConfigError(f"digits={given!r}: should be a list of one or more lengths, such as [2, 3]")
         sums.setdefault("trained", max(sums["lengths"]))
         # of column 1, a carry cannot be told from a sum of digits (`illusion`)
         sums.setdefault("column", 2 if sums["trained"] >= 4 else 1)

@@ -18,10 +18,11 @@ def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:
     return subject.sums([(int(item.a), int(str(item.b))) for item in items])
 
 
-def of_one_length(length: int, count: int) -> list[tuple[int, int]]:
+def of_one_length(length: int, count: int, stream: int = 0) -> list[tuple[int, int]]:
     """The operands of uniform sums that have as many digits as their operands, so that tokens can be compared by
-    position: `count` pairs, or fewer if there are not so many of this length."""
-    items = (addition("uniform", length, 0, index) for index in range(10 * count))
+    position: `count` pairs, or fewer if there are not so many of this length. `stream`: another number draws other
+    sums."""
+    items = (addition("uniform", length, stream, index) for index in range(10 * count))
     return [(int(item.a), int(str(item.b))) for item in items if len(item.answer) == length][:count]
 
 

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import ModelConfig
-from lab.errors import ModelError, in_one_line
+from lab.errors import ModelError, TaskError, in_one_line
 from lab.models import loading, sources
 from lab.models.scratch import NumberLlama
 from lab.models.swapped_llama import SwappedLlama
@@ -52,9 +52,12 @@ class Subject:
 
         `prompt`: a text with {a} and {b} in this order; see `TextSums`. It should not begin with {a}: many heads attend
         to the first token whatever it is, and would seem to look at a digit.
-        Raises ModelError for a bridge without a tokenizer, or with one in whose tokens digits cannot be located, and
-        TaskError for a prompt with other fields.
+        Raises ModelError for anything but a bridge, and for a bridge without a tokenizer, or with one in whose tokens
+        digits cannot be located; TaskError for a prompt with other fields.
         """
+        if not hasattr(opened, "run_with_hooks"):
+            what = f"{type(opened).__name__} {str(opened)[:40]!r}"
+            raise ModelError(f"{what}: should be a TransformerBridge; Subject.from_name opens a model by its name")
         tokenizer: Any = opened.tokenizer
         if tokenizer is None:
             raise ModelError("this bridge has no tokenizer; give a writer of your own: Subject(name, bridge, writer)")
@@ -88,8 +91,18 @@ class Subject:
 
     def logits(self, sums: Sums, hooks: Sequence[Hook] = ()) -> torch.Tensor:
         """The logits (B, T, V). The hooks are removed afterwards, even after an error. Gradients are recorded unless
-        torch's gradient mode is off."""
-        return self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=list(hooks))
+        torch's gradient mode is off. Raises TaskError for sums that are too long for a model with fixed positions, and
+        ModelError for a hook without a hook point."""
+        if unknown := [name for name, _ in hooks if name not in self.bridge.hook_dict]:
+            raise ModelError(f"{self.name}: there is no hook point {unknown[0]}")
+        try:
+            return self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=list(hooks))
+        except ValueError as error:
+            if "n_ctx" not in str(error):
+                raise
+            tokens, most = sums.tokens_BT.shape[1], self.bridge.cfg.n_ctx
+            what = f"these sums take {tokens} tokens, but it reads at most {most}; use shorter numbers"
+            raise TaskError(f"{self.name}: {what}") from error
 
     def activations(
         self, sums: Sums, names: Sequence[str], hooks: Sequence[Hook] = ()

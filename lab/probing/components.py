@@ -3,6 +3,8 @@
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
+from lab.errors import TaskError
+
 _NAME = re.compile(r"L(\d+)(?:H(\d+)| (mlp|pre|mid|post))")
 
 Site: TypeAlias = Literal["pre", "mid", "post"]
@@ -24,14 +26,14 @@ class Component(NamedTuple):
 
     @classmethod
     def named(cls, name: str) -> "Component":
-        """The component whose name this is: "L2H0", "L1 mlp". Raises ValueError for anything else.
+        """The component whose name this is: "L2H0", "L1 mlp". Raises TaskError for anything else.
 
         >>> Component.named("L2H0"), Component.named("L1 mlp")
         (Component(kind='head', layer=2, head=0), Component(kind='mlp', layer=1, head=0))
         """
         found = _NAME.fullmatch(name)
         if not found:
-            raise ValueError(f"{name!r} names no head, MLP or stream")
+            raise TaskError(f"{name!r} names no head, MLP or stream; use names such as L2H0, L1 mlp or L1 post")
         layer, head, kind = found.groups()
         return cls("head", int(layer), int(head)) if head else cls(kind, int(layer))  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from lab.errors import RunError
+from lab.errors import RunError, TaskError
 from lab.numbers.statistics import mean_share
 from lab.probing.charts import Labelled, figure, table
 
@@ -163,7 +163,10 @@ def stronger_way(values: np.ndarray) -> np.ndarray:
 
 
 def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
-    """Joins measured arrays with the same axes along a new last axis; its labels are the keys of `parts`."""
+    """Joins measured arrays with the same axes along a new last axis; its labels are the keys of `parts`. Raises
+    TaskError if there are none."""
+    if not parts:
+        raise TaskError(f"{axis}: give at least one")
     first = next(iter(parts.values()))
     arrays = (np.stack(same, -1) for same in zip(*(part.arrays for part in parts.values()), strict=True))
     return Measured(first.name, {**first.axes, axis: list(parts)}, *arrays)

@@ -18,6 +18,7 @@ import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from numbers import Integral
 from typing import NamedTuple, Protocol
 
 import torch
@@ -210,7 +211,9 @@ class Sums:
 
     @classmethod
     def of(cls, writer: SumWriter, numbers: Sequence[tuple[int, int]]) -> "Sums":
-        """These additions, written by `writer`. Raises the writer's errors, and ValueError if there are no numbers."""
+        """These additions, written by `writer`. Raises the writer's errors, and TaskError if there are none, or for
+        anything but pairs of whole numbers from 0."""
+        _check_numbers(numbers)
         columns = Columns.of(numbers)
         written = [writer.write(a, b) for a, b in numbers]
         width = columns.sum.shape[1]
@@ -235,6 +238,12 @@ class Sums:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def check_column(self, column: int) -> None:
+        """Raises TaskError if no sum has the column."""
+        columns = self.has_digit_BK.shape[1]
+        if not 0 <= column < columns:
+            raise TaskError(f"column {column}: these sums have {columns}, counted from 0")
 
     def part(self, rows: slice | Sequence[int]) -> "Sums":
         """Some of the sums, with the columns and the padding of the whole batch; a row may be given several times."""
@@ -272,7 +281,10 @@ class Sums:
 
 
 def batches(count: int, size: int) -> list[slice]:
-    """The slices that cut `count` rows into batches of `size`; the last may be shorter."""
+    """The slices that cut `count` rows into batches of `size`; the last may be shorter. Raises TaskError for a size
+    below 1."""
+    if size < 1:
+        raise TaskError(f"batch_size={size}: should be 1 or more")
     return [slice(start, start + size) for start in range(0, count, size)]
 
 
@@ -284,6 +296,14 @@ class Reading(NamedTuple):
     digits_BK: torch.Tensor
     """1 if the right digit is the most likely token after the right ones before it, 0 if not, nan if there is no
     digit."""
+
+
+def _check_numbers(numbers: Sequence[tuple[int, int]]) -> None:
+    if not len(numbers):
+        raise TaskError("there are no sums to ask")
+    for pair in numbers:
+        if len(pair) != 2 or not all(isinstance(one, Integral) and one >= 0 for one in pair):
+            raise TaskError(f"{pair}: should be two whole numbers from 0")
 
 
 def _addition(a: int, b: int) -> Problem:

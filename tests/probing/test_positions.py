@@ -210,7 +210,7 @@ def test_a_model_that_knows_no_additions_is_told_so():
 
 @pytest.mark.parametrize("writer", [notated(FormatConfig()), TextSums(text_tokenizer(1))], ids=["notation", "text"])
 def test_no_additions_are_refused(writer: SumWriter):
-    with pytest.raises(ValueError, match=r"^no additions$"):
+    with pytest.raises(TaskError, match=r"^there are no sums to ask$"):
         Sums.of(writer, [])
 
 

@@ -77,16 +77,15 @@ class Aligned(NamedTuple):
 def alignment(subject: Subject, lengths: Lengths, indexing: Indexing = "place", batch_size: int = 32) -> Alignment:
     """The alignment of all heads, by length. A sum is one sample: the mean over its columns.
 
-    Raises TaskError for another indexing.
+    Raises TaskError for another indexing, or if there are no lengths.
     """
     check_one_of("indexing", indexing, get_args(Indexing))
-    found, axes = {}, {**_heads(subject), "number": NUMBERS, "offset": OFFSETS}
+    found: dict[str, dict[int | str, Measured]] = {name: {} for name in Alignment._fields}
+    axes = {**_heads(subject), "number": NUMBERS, "offset": OFFSETS}
     for length, sums in lengths.items():
-        arrays = _samples(subject, sums, indexing, batch_size)
-        found[length] = [Measured.mean(f"alignment: {name}", axes, nanmean(array)) for name, array in arrays.items()]
-    return Alignment(
-        *(joined("length", dict(zip(found, parts, strict=True))) for parts in zip(*found.values(), strict=True))
-    )
+        for name, array in _samples(subject, sums, indexing, batch_size).items():
+            found[name][length] = Measured.mean(f"alignment: {name}", axes, nanmean(array))
+    return Alignment(**{name: joined("length", parts) for name, parts in found.items()})
 
 
 @torch.inference_mode()
@@ -139,6 +138,7 @@ def target_at(sums: Sums, number: str, offset: int, indexing: Indexing = "place"
 
     NOWHERE if there is none, or if it is written after the query.
     """
+    check_one_of("number", number, NUMBERS)
     at_BK = _digits_at(sums)[number]
     at_BQ = torch.cat([at_BK, torch.full_like(at_BK[:, :1], NOWHERE)], 1)
     query_at_BQ = queries(sums)

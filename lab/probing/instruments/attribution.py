@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from scipy.stats import rankdata
 
+from lab.errors import TaskError
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import PLACES, WAYS, Contrast, Effects, Runs
@@ -56,8 +57,11 @@ def screen(
 ) -> Screen:
     """Attributed effects of all heads and MLPs at the places, and exact effects of the `top` largest.
 
-    `batch_size`: rows per pass without gradients. Raises the same errors as `patching.patch`.
+    `batch_size`: rows per pass without gradients. Raises the same errors as `patching.patch`, and TaskError if `top` is
+    below 1.
     """
+    if top < 1:
+        raise TaskError(f"top={top}: should be 1 or more")
     contrast = Contrast.able(subject, pairs, _BATCH)
     layers, heads = range(subject.layers), range(subject.heads)
     patches = [Patch((Component("head", *which),), place) for *which, place in product(layers, heads, places)]

@@ -65,7 +65,9 @@ class Graph:
 
     def largest(self, scores_UR: np.ndarray, count: int, signed: bool = False) -> np.ndarray:
         """The edges with the largest absolute scores, or the largest scores if `signed`, (U, R), booleans; of equal
-        scores, the first ones."""
+        scores, the first ones. Raises TaskError for scores of another shape."""
+        if np.shape(scores_UR) != self.is_edge_UR.shape:
+            raise TaskError(f"scores of shape {np.shape(scores_UR)}: should be {self.is_edge_UR.shape}")
         known_UR = np.nan_to_num(scores_UR)
         size_UR = np.where(self.is_edge_UR, known_UR if signed else np.abs(known_UR), -np.inf)
         chosen = np.zeros(size_UR.size, dtype=bool)

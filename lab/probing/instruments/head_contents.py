@@ -21,13 +21,15 @@ Shapes: N sums, Z width of a head, B pairs (each in both directions), R resample
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from lab.errors import TaskError
 from lab.probing import interventions
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Effects, Runs
 from lab.probing.instruments.subspaces import Subspace, difference_of_means
@@ -69,7 +71,15 @@ def contents(
         columns: above 0, because nothing is carried into the ones.
         train: sums on which the directions are learned. A sum does not count for a column that it lacks.
         test: other sums, on which everything is measured.
+
+    Raises ModelError for heads that the subject does not have, and TaskError for other components and for columns that
+    the sums do not have.
     """
+    check_components(subject, heads)
+    for column, sums in product(columns, (train, test)):
+        sums.check_column(column)
+    if not_heads := [str(one) for one in heads if one.kind != "head"]:
+        raise TaskError(f"{not_heads[0]}: should be a head")
     learned, tested = (outputs(subject, heads, columns, sums, batch_size) for sums in (train, test))
     directions: dict[tuple[Component, int], Subspace] = {}
     shape = (len(heads), len(columns))

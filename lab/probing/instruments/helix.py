@@ -89,8 +89,10 @@ def helix(
         column: k.
         layers: the stream is read and changed before each of these layers.
 
-    Raises TaskError if a digit does not occur in column k of a in `train`.
+    Raises TaskError for a column that the sums do not have, or if a digit does not occur in column k of a in `train`.
     """
+    train.check_column(column)
+    test.check_column(column)
     layers = range(subject.layers) if layers is None else layers
     generator = np.random.default_rng(seed)
     orders = [generator.permutation(DIGITS) for _ in range(_ORDERS)]

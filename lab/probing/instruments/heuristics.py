@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from lab.errors import TaskError
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import put, read_at, said_digits, take
 from lab.probing.measured import Measured
@@ -90,7 +91,12 @@ def heuristics(
         column: k.
         top: how many neurons, the strongest first. A neuron's strength is the standard deviation of its activation,
             times the norm of what it adds to the logits of the ten digits; what it adds to all ten does not count.
+
+    Raises TaskError for a column that the sums do not have, or if `top` is below 1.
     """
+    sums.check_column(column)
+    if top < 1:
+        raise TaskError(f"top={top}: should be 1 or more")
     there = (sums.query_at_BK[:, column] >= 0).numpy()
     chosen, activation_BN, reach_N = _strongest(subject, sums, there, column, top, batch_size)
     digits = sums.columns

@@ -12,6 +12,7 @@ one of them changes, and ends at q_k. The results equal those of one pass for ea
 Shapes: B pairs (each in both directions), P patches, C patches of one pass, T tokens, H heads, Z width of a head.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple, TypeAlias
@@ -19,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import torch
 
+from lab.errors import TaskError
 from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component, Site
@@ -95,10 +97,15 @@ def patch(
         donor: gives the sums whose activations are put in place, one for each base, such as `pairs.same_carry`; if not
             given, they are the sources. Effects are shares of the margin between base and source all the same.
 
-    Raises the same errors as `Contrast`, and ModelError for components that the subject does not have.
+    Raises the same errors as `Contrast`, ModelError for components that the subject does not have, and TaskError for
+    patches of nothing, or if their number is not that of the axes' labels.
     """
-    contrast = Contrast.able(subject, pairs, batch_size)
     shape = [len(labels) for labels in axes.values()]
+    if not patches or not all(patch.components for patch in patches):
+        raise TaskError("nothing to patch: give at least one patch, and each at least one component")
+    if len(patches) != math.prod(shape):
+        raise TaskError(f"{len(patches)} patches, but the labels of the axes are for {math.prod(shape)}")
+    contrast = Contrast.able(subject, pairs, batch_size)
     return contrast.effects(name, axes, margins(contrast, patches, batch_size, donor).reshape(-1, *shape))
 
 

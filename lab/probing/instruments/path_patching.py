@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import torch
 
-from lab.errors import ModelError
+from lab.errors import ModelError, TaskError
 from lab.numbers.philox import philox
 from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject, check_components
@@ -105,7 +105,8 @@ def patch_paths(
         outside: heads from which controls are drawn; all heads that are not senders if not given.
 
     Raises the same errors as `Contrast.able`, and ModelError for senders and receivers that the subject does not have,
-    for MLPs that do not come after the attention of their layer, and if no layer of a sender has a head for a control.
+    for MLPs that do not come after the attention of their layer, and if no layer of a sender has a head for a control,
+    and TaskError if there are no senders or no receivers.
     """
     _check(subject, senders, into)
     contrast = Contrast.able(subject, pairs, BATCH)
@@ -210,6 +211,8 @@ def _groups(subject: Subject) -> int:
 
 
 def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiver]) -> None:
+    if not senders or not into:
+        raise TaskError("no paths: give at least one sender and one receiver")
     for sender in senders:
         if sender.kind not in ("head", "mlp") and sender != EMBEDDING:
             raise ModelError(f"{sender} sends nothing of its own; senders should be heads, MLPs and the embedding")

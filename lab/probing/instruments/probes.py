@@ -72,10 +72,12 @@ def probe(
     """Probes at every layer, site and query position, trained on three quarters of the sums and tested on the rest.
 
     There should be many more sums than the stream has dimensions; fewer can be separated whatever their labels are.
-    Raises TaskError if fewer than eight sums have one of the columns.
+    Raises TaskError for columns that the sums do not have, or if fewer than eight sums have one of them.
     """
     layers, sites = range(subject.layers) if layers is None else layers, sites or subject.sites
     columns = range(sums.columns.sum.shape[1]) if columns is None else columns
+    for column in columns:
+        sums.check_column(column)
     generator = np.random.default_rng(0)
     distinct = sorted(set(sums.numbers))
     tested = {distinct[i] for i in generator.permutation(len(distinct))[: round(_TEST * len(distinct))]}

@@ -26,8 +26,8 @@ import torch
 
 from lab.errors import ModelError
 from lab.probing import interventions
-from lab.probing.bridge import Hook, Subject
-from lab.probing.components import Site
+from lab.probing.bridge import Hook, Subject, check_components
+from lab.probing.components import Component, Site
 from lab.probing.instruments.alignment import Aligned, Lengths, foreign_digits, queries, target_at
 from lab.probing.instruments.subspaces import Subspace, check_basis
 from lab.probing.interventions import put, take
@@ -65,8 +65,8 @@ def surgery(
 ) -> Accuracy:
     """Applies every operation that `aligned` and `carry` make possible, and its controls, at every length.
 
-    Raises ModelError if a subspace does not fit the model, or if a layer has no other head for the control of
-    alignment.
+    Raises ModelError if a subspace does not fit the model, for heads that it does not have, or if a layer has no other
+    head for the control of alignment.
     """
 
     def logits(operation: Operation, sums: Sums) -> torch.Tensor:
@@ -103,6 +103,7 @@ def operations(subject: Subject, aligned: Sequence[Aligned], carry: CarrySite | 
     helping: dict[str, Operation] = {"vanilla": lambda sums: [], "no leak": lambda sums: stop_leak(subject, sums)}
     wrong: dict[str, Operation] = {"no leak, wrong place": lambda sums: stop_leak(subject, sums, columns=1)}
     if aligned:
+        check_components(subject, [Component("head", one.layer, one.head) for one in aligned])
         others = _other_heads(subject, aligned)
         higher = [head._replace(offset=head.offset + 1) for head in aligned]
         helping["alignment"] = lambda sums: align(sums, aligned)

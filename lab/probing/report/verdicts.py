@@ -142,7 +142,7 @@ _MENDS = ("no leak", "alignment", "carry", "both")
 
 def _patching(measured: Sequence[Measured]) -> list[str]:
     """What the strongest head brings about in each direction of the carry, compared with the median head. It was chosen
-    on other pairs."""
+    on other pairs. Only pairs count of which the subject gets both sums right."""
     effect = measured[0].at(place="everywhere")
     name = next(one for one in measured if one.name == STRONGEST).axes["head"][0]
     head = Component.named(name)
@@ -155,7 +155,8 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
             continue
         middle = _percent(np.nanmedian(np.abs(one.value)))
         found.append(f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}")
-    return [f"{name} brings the carry about: {'; '.join(found)}."] * bool(found) + none
+    right = f"(the {int(effect.n.max())} pairs of which both sums are right)"
+    return [f"{name} brings the carry about: {'; '.join(found)} {right}."] * bool(found) + none
 
 
 def _illusion(measured: Sequence[Measured]) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.errors import TaskError
 from lab.probing.catalogue import INSTRUMENTS, Session
 from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
@@ -124,5 +125,5 @@ def test_a_component_is_found_again_by_its_name(kind, layer, head):
 
 @pytest.mark.parametrize("name", ["", "L1", "logits", "L0H1.q", "l0h1", "L0 attn"])
 def test_other_names_name_no_component(name):
-    with pytest.raises(ValueError, match="names no head"):
+    with pytest.raises(TaskError, match="names no head"):
         Component.named(name)

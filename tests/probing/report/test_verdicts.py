@@ -17,6 +17,7 @@ def test_the_head_that_other_pairs_chose_is_named_even_if_these_pairs_would_choo
     chosen = exact("effect of the strongest heads", {"head": ["L1H1", "L1H0"]}, np.zeros(2))
     (sentence,) = verdicts("patching", [exact("effect", axes, effects[None, None]), chosen])
     assert sentence.startswith("L1H1 brings the carry about: 40 % (40-40)")
+    assert sentence.endswith("(the 10 pairs of which both sums are right).")
     chosen = exact("effect of the strongest heads", {"head": ["L0H1"]}, np.zeros(1))
     (sentence,) = verdicts("patching", [exact("effect", axes, effects[None, None]), chosen])
     assert sentence == "L0H1, the strongest head on other pairs, does not clearly bring the carry about 0 to 1."

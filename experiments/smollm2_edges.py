@@ -1,0 +1,226 @@
+"""Which edges of SmolLM2 carry the carry: in three tunings, and before tuning and after it?
+
+    python experiments/smollm2_edges.py [seeds=0,1,2] [columns=hundreds,tens] [pairs=16] [tested=16] [steps=5]
+                                        [output=checkpoints] [table=smollm2_edges] [publish=true] [key=value ...]
+
+Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. Tuned models are asked in
+NUPA's words, the untouched model after three examples, because it cannot add without them. For the carry into the
+hundreds of three-digit sums, the first tuned model is also asked after the examples; for the carry into the tens of
+two-digit sums, so is the untouched one. For each model:
+
+    discovery  integrated gradients rank all edges on `pairs` pairs that differ only in the carry
+               (lab/probing/instruments/edges.py)
+    test       on `tested` other pairs, only the first edges of a ranking stay live; all others carry what they carry in
+               the sum with the other carry. How much of the margin is left? The rankings are the model's own, those of
+               the other models, and a control: as many edges, drawn from all between the same senders and receivers
+
+Other arguments go to `lab.finetune`. Measurements are kept beside each model and are not repeated. Leaves tables and a
+figure in results/ beside the runs, or in experiments/results/ with publish=true.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from shared.arguments import own_and_others, some_of, whole_number, whole_numbers
+from shared.kept import Kept
+from shared.publishing import Results, take_results
+from shared.showing import looks
+from shared.sums import estimate, shown
+from shared.training import trained
+
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
+from lab.drawing import figures
+from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
+from lab.errors import exit_cleanly
+from lab.numbers.statistics import Estimate, wilson
+from lab.probing.bridge import Subject, open_model
+from lab.probing.contrast import Contrast
+from lab.probing.instruments import edges
+from lab.probing.instruments.edges import Graph
+from lab.probing.measured import either_way
+from lab.probing.pairs import Pairs, carry_only
+from lab.progress import quiet_libraries
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "smollm2_sums.yaml"
+BASE, UNTOUCHED = "smollm2-135m-instruct", "untouched"
+EXAMPLES = "12 + 45 = 57. 38 + 27 = 65. 64 + 29 = 93. {a} + {b} = "
+COLUMNS = {"hundreds": (3, 2), "tens": (2, 1)}
+"""How many digits the numbers have, and the column that the carry goes into."""
+SHARES = (0.005, 0.01, 0.02, 0.05)
+"""Shares of all edges that stay live."""
+COMPARED = 0.01
+"""The share of edges whose overlap is counted."""
+KEPT = 0.2
+"""The share of all edges whose ranks are kept."""
+NAMED = 12
+"""How many edges are named."""
+CONTROL = "drawn"
+BATCH = 16
+
+
+class Asked(NamedTuple):
+    """A model, how it is asked, and for which carry."""
+
+    folder: Path
+    """Where its measurements are kept."""
+    model: str
+    template: str
+    column: str
+
+    def opened(self) -> Subject:
+        return open_model(self.model, self.template)
+
+    def pairs(self, count: int, seed: int) -> Pairs:
+        digits, column = COLUMNS[self.column]
+        return carry_only(digits, column - 1, count, seed)
+
+    def once(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        words = "after examples" if self.template else "in NUPA's words"
+        return Kept(self.folder / "edges.json").once(f"{self.column} {words}: {name}", measure)
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    given, changes = own_and_others(arguments, "seeds", "columns", "pairs", "tested", "steps", "output", "table")
+    output, name = Path(given.get("output", "checkpoints")), given.get("table", "smollm2_edges")
+    counts = [whole_number(given, key, usual) for key, usual in (("pairs", 16), ("tested", 16), ("steps", 5))]
+    tuned: list[Path] = []
+    seeds = whole_numbers(given, "seeds", "0,1,2")
+    for seed in seeds:
+        own = [f"name=smollm2_sums_{seed}", f"seed={seed}", f"output={output}", "resume=true"]
+        tuned.append(trained(load(FinetuneConfig, CONFIG, [*changes, *own])))
+    for column in some_of(COLUMNS, given.get("columns", "hundreds,tens"), "columns", ","):
+        asked = {f"seed {seed}": Asked(run, str(run), "", column) for seed, run in zip(seeds, tuned, strict=True)}
+        if column == "tens":
+            asked = {UNTOUCHED: Asked(output / UNTOUCHED, BASE, EXAMPLES, column), **asked}
+        else:
+            asked[f"seed {seeds[0]}, after examples"] = Asked(tuned[0], str(tuned[0]), EXAMPLES, column)
+        show(measured(asked, *counts), results, f"{name}_{column}")
+
+
+def measured(asked: Mapping[str, Asked], pairs: int, tested: int, steps: int) -> dict[str, dict[str, Any]]:
+    """The rankings of all models, and what is left of each model's margin with the first edges of each ranking."""
+    found, scale = {}, f"{pairs} pairs, {steps} steps"
+    for name, one in asked.items():
+        found[name] = one.once(f"ranking, {scale}", lambda one=one: ranked(one.opened(), one.pairs(pairs, 1), steps))
+    for name, one in asked.items():
+        left = {}
+        for whose in [name, CONTROL, *(other for other in asked if other != name)]:
+            ranking = found[name if whose == CONTROL else whose]["edges"]
+            test = partial(tested_on, one, one.pairs(tested, 2), ranking, whose == CONTROL)
+            left[whose] = one.once(f"left of {whose}, {scale}, {tested} tested", test)
+        found[name]["left"] = left
+    return found
+
+
+def ranked(subject: Subject, pairs: Pairs, steps: int) -> dict[str, Any]:
+    """The first edges, as indices of the flat array (senders, receivers), how many pairs are right, and the names and
+    scores of the very first. "sum": the scores of the embedding's edges; 1 if attribution is exact."""
+    graph, count = Graph(subject), len(pairs.base)
+    right = int(Contrast(subject, pairs).run(BATCH).right_B[:count].sum())
+    both = edges.attribute(subject, pairs, steps)
+    scores_UR = np.where(graph.is_edge_UR, np.nan_to_num(either_way(both.value)), 0)
+    order = np.argsort(-np.abs(scores_UR), axis=None, kind="stable")[: round(KEPT * graph.count)]
+    named = [np.unravel_index(int(place), scores_UR.shape) for place in order[:NAMED]]
+    return {
+        "edges": order.tolist(),
+        "count": graph.count,
+        "right": [right, count],
+        "sum": np.nansum(both.value[:, 0], -1).tolist(),
+        "named": [[str(graph.senders[u]), str(graph.receivers[r]), float(scores_UR[u, r])] for u, r in named],
+    }
+
+
+def tested_on(asked: Asked, pairs: Pairs, ranking: Sequence[int], control: bool) -> dict[str, list[float]]:
+    """What is left of the margin on other pairs, with its interval, by share of live edges."""
+    subject = asked.opened()
+    graph = Graph(subject)
+    first = [chosen(graph, ranking, share) for share in SHARES]
+    circuits = [mixed(graph, one_UR) for one_UR in first] if control else first
+    left = edges.faithfulness(subject, pairs, circuits, "resample", BATCH)
+    return {str(share): estimate(left.at(circuit=place)) for place, share in enumerate(SHARES)}
+
+
+def chosen(graph: Graph, ranking: Sequence[int], share: float) -> np.ndarray:
+    """The first edges of a ranking, (U, R)."""
+    live = np.zeros(graph.is_edge_UR.size, dtype=bool)
+    live[list(ranking[: round(share * graph.count)])] = True
+    return live.reshape(graph.is_edge_UR.shape)
+
+
+def mixed(graph: Graph, circuit_UR: np.ndarray) -> np.ndarray:
+    """As many edges drawn from all edges between the senders and the receivers of a circuit."""
+    between_UR = graph.is_edge_UR & circuit_UR.any(1, keepdims=True) & circuit_UR.any(0)
+    drawn = np.random.default_rng(0).permutation(np.flatnonzero(between_UR))[: int(circuit_UR.sum())]
+    live = np.zeros(circuit_UR.size, dtype=bool)
+    live[drawn] = True
+    return live.reshape(circuit_UR.shape)
+
+
+def show(found: Mapping[str, dict[str, Any]], results: Results, name: str) -> None:
+    results.show(left_table(found), name)
+    results.show(overlap_table(found), f"{name}_overlap")
+    results.show(named_table(found), f"{name}_named")
+    draw(found, results.file(f"{name}.png"))
+
+
+def left_table(found: Mapping[str, dict[str, Any]]) -> Table:
+    lines: list[tuple[Entry, ...]] = []
+    for name, one in found.items():
+        for whose, left in one["left"].items():
+            cells = [shown(estimated(left[str(share)])) for share in SHARES]
+            lines.append((name, percent(wilson(*one["right"])), "its own" if whose == name else whose, *cells))
+    title = "What is left of the margin of SmolLM2-135M if only the first edges of a ranking stay live (%, 95 %)"
+    return Table(title, ("model", "pairs right", "ranking", *(f"{100 * share:g} %" for share in SHARES)), lines, 3)
+
+
+def overlap_table(found: Mapping[str, dict[str, Any]]) -> Table:
+    first = {name: set(one["edges"][: round(COMPARED * one["count"])]) for name, one in found.items()}
+    lines: list[tuple[Entry, ...]] = []
+    for name, one in found.items():
+        shared = [
+            NOT_MEASURED if other == name else f"{100 * len(first[name] & first[other]) / len(first[name]):.0f}"
+            for other in found
+        ]
+        lines.append((name, " and ".join(f"{part:.2f}" for part in one["sum"]), *shared))
+    first_edges = f"the first {100 * COMPARED:g} % of edges"
+    title = f"The share of {first_edges} that two models have in common (%; {100 * COMPARED:g} by chance)"
+    return Table(title, ("model", "sum of scores", *found), lines, 1)
+
+
+def named_table(found: Mapping[str, dict[str, Any]]) -> Table:
+    lines: list[tuple[Entry, ...]] = []
+    for place in range(NAMED):
+        lines.append((str(place + 1), *("{} to {} ({:.2f})".format(*one["named"][place]) for one in found.values())))
+    return Table("The edges with the largest attributed effects", ("", *found), lines, 1)
+
+
+def estimated(point: Sequence[float]) -> Estimate:
+    value, low, high, n = point
+    return Estimate(value, low, high, int(n))
+
+
+def draw(found: Mapping[str, dict[str, Any]], path: Path) -> None:
+    """A panel for each model, a line for each ranking."""
+    with figures.figure_at(path, (2.8 * max(2, len(found)), 3)) as figure:
+        panels = np.atleast_1d(figure.subplots(1, len(found), sharey=True))
+        for axes, (name, one) in zip(panels, found.items(), strict=True):
+            for look, (whose, left) in zip(looks(), one["left"].items(), strict=False):
+                curve = {100 * share: estimated(left[str(share)]) for share in SHARES}
+                figures.line_with_band(axes, curve, label="its own" if whose == name else whose, **look)
+            axes.set(title=name, xlabel="live edges (%)", xscale="log")
+            axes.legend(fontsize="x-small")
+        panels[0].set_ylabel("share of the margin that is left")
+        figures.headed(figure, "What the first edges of a ranking do alone")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
