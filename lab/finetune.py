@@ -50,7 +50,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.models import adapters, loading, pretrained, swaps
     from lab.text import formats
     from lab.text.documentation import check_places
-    from lab.training.alignment_loss import check_heads
+    from lab.training.alignment_loss import check_aligned
     from lab.training.problem_sets import training_sets
     from lab.training.trainer import train
     from lab.training.tuning import adapter_training
@@ -60,7 +60,7 @@ def finetune(config: FinetuneConfig) -> None:
         check_places(config.positions.places)
     model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
-    check_heads(model, config.training.alignment)
+    check_aligned(model, tokenizer, config.training.alignment)
     engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
     benchmark = Nupa(problems, wording).within_window(engine)

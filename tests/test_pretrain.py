@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lab.ask import main as ask
+from lab.errors import LabWarning
 from lab.pretrain import main
 
 ROOT = Path(__file__).parents[1]
@@ -305,3 +306,8 @@ def test_a_run_with_running_totals_goes_on_and_is_asked_about_sums_of_as_many_te
     printed = capsys.readouterr().out
     assert printed.count("60 is right") == 2
     assert "408 is right" in printed
+
+
+def test_a_warm_up_as_long_as_the_training_is_noted(tmp_path):
+    with pytest.warns(LabWarning, match="warmup_steps=2 with training.max_steps=2: the learning rate never"):
+        run(tmp_path, "training.max_steps=2", "training.warmup_steps=2")

@@ -54,7 +54,7 @@ class ModelConfig(Section):
     name: str
     """smollm2-135m-instruct (embedded, from the package index), a local directory, or a name on the model hub."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """auto: bfloat16 if the device computes in it natively (CUDA, AMX, AVX512-BF16), float32 if not."""
+    """auto: bfloat16 if the device computes in it natively (CUDA from Ampere on, AMX, AVX512-BF16), float32 if not."""
     quantization: Literal["none", "nf4", "int8"] = "none"
     """How the frozen weights are stored (bitsandbytes); nf4 with an adapter is QLoRA."""
     device: Literal["auto", "cpu", "cuda"] = "auto"

@@ -108,7 +108,9 @@ def resolve_dtype(config: ModelConfig | ScratchConfig) -> torch.dtype:
     hundred times slower with it (measured)."""
     if config.dtype != "auto":
         return getattr(torch, config.dtype)
-    fast = resolve_device(config).type == "cuda" or _cpu_multiplies_bfloat16()
+    on_gpu = resolve_device(config).type == "cuda"
+    # GPUs before Ampere compute bfloat16 by way of float32
+    fast = torch.cuda.is_bf16_supported(including_emulation=False) if on_gpu else _cpu_multiplies_bfloat16()
     return torch.bfloat16 if fast else torch.float32
 
 

@@ -15,14 +15,18 @@ from typing import Any
 
 import torch
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import AlignmentConfig
 from lab.errors import ModelError
 from lab.training.losses import base_model, tree_loss
 
+DIGITS = "1234567890"
 
-def check_heads(model: torch.nn.Module, config: AlignmentConfig) -> None:
-    """Raises ModelError if the model does not have these heads, or if it is not a Llama."""
+
+def check_aligned(model: torch.nn.Module, tokenizer: PreTrainedTokenizerBase, config: AlignmentConfig) -> None:
+    """Raises ModelError if the model does not have these heads, if it is not a Llama, or if a token of it has several
+    digits."""
     heads = config.heads
     if not heads:
         return
@@ -34,6 +38,9 @@ def check_heads(model: torch.nn.Module, config: AlignmentConfig) -> None:
         raise ModelError(
             f"training.alignment: there is no head {list(wrong[0])}; the {layers} layers have {most} heads each"
         )
+    if len(tokenizer.encode(DIGITS, add_special_tokens=False)) < len(DIGITS):
+        what = "training.alignment needs one digit a token, but tokens of this model have several"
+        raise ModelError(f"{what}: use tokenizer.digits.kind=one_digit")
 
 
 class AlignedLoss:

@@ -3,6 +3,7 @@
 import math
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from lab import distributed
 from lab.config.schema import TrainingConfig
-from lab.errors import DivergedError, RunError, in_one_line
+from lab.errors import DivergedError, LabWarning, RunError, in_one_line
 from lab.runs import Run
 from lab.text.examples import IGNORED
 from lab.training.callbacks import KeepSteps, MetricsFile, TrainingProgress, ValidateLastStep
@@ -120,6 +121,9 @@ def _trainer(training: Training, run: Run, folder: Path, progress: TrainingProgr
 
 def _arguments(training: Training, folder: Path) -> SFTConfig:
     config, method, model = training.config, training.method, training.model
+    if config.warmup_steps >= config.max_steps:
+        what = f"training.warmup_steps={config.warmup_steps} with training.max_steps={config.max_steps}"
+        warnings.warn(f"{what}: the learning rate never reaches its full value", LabWarning, stacklevel=2)
     return SFTConfig(
         output_dir=str(folder),
         max_steps=config.max_steps,

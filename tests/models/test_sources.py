@@ -4,6 +4,7 @@ import subprocess
 import zipfile
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from lab.config.schema import ModelConfig
@@ -98,3 +99,10 @@ def test_the_dtype_follows_what_the_machine_multiplies_in(monkeypatch):
         monkeypatch.setattr(pretrained, "_cpu_multiplies_bfloat16", lambda fast=fast: fast)
         chosen = pretrained.resolve_dtype(ModelConfig(name="x", device="cpu"))
         assert str(chosen) == f"torch.{expected}"
+
+
+def test_a_gpu_that_only_imitates_bfloat16_computes_in_float32(monkeypatch):
+    monkeypatch.setattr(pretrained, "resolve_device", lambda config: torch.device("cuda"))
+    for native, expected in ((True, torch.bfloat16), (False, torch.float32)):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, native=native: native)
+        assert pretrained.resolve_dtype(ModelConfig(name="x")) == expected

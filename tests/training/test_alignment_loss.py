@@ -9,7 +9,7 @@ from lab.models.paths import attend_along_paths
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.text.wording import Wording
-from lab.training.alignment_loss import AlignedLoss, check_heads, log_attention
+from lab.training.alignment_loss import AlignedLoss, check_aligned, log_attention
 from lab.training.collation import PrefixTreeCollator
 from lab.training.losses import tree_loss
 from lab.training.problem_sets import Rows, Selection, problem_set
@@ -109,7 +109,16 @@ def test_fractions_have_no_digits_to_align(inputs, toy_model):
     assert len(inputs["first_at"])
 
 
-def test_a_head_that_the_model_has_not_is_refused(model):
+def test_a_head_that_the_model_has_not_is_refused(model, toy_model):
+    tokenizer = AutoTokenizer.from_pretrained(toy_model)
     with pytest.raises(ModelError, match="no head"):
-        check_heads(model, AlignmentConfig(first=[(2, 0)]))
-    check_heads(model, HEADS)
+        check_aligned(model, tokenizer, AlignmentConfig(first=[(2, 0)]))
+    check_aligned(model, tokenizer, HEADS)
+
+
+def test_tokens_of_several_digits_cannot_be_aligned(model, toy_model):
+    tokenizer = AutoTokenizer.from_pretrained(toy_model)
+    tokenizer.add_tokens(["12"])
+    with pytest.raises(ModelError, match="one digit a token"):
+        check_aligned(model, tokenizer, HEADS)
+    check_aligned(model, tokenizer, AlignmentConfig())
