@@ -140,17 +140,21 @@ class Session:
     @cached_property
     def evidence(self) -> dict[tuple[interchange.Place, str], illusion.Evidence]:
         """Evidence on each kind of learned subspace, and on what is left of it without the part that nothing reads
-        ("das, mended"). Of the places, those where it exchanges the carry best are tried until one holds."""
+        ("das, mended"): at the first place where it holds, of those where it exchanges the carry best, or at the very
+        best one if it holds nowhere."""
         rates, subspaces = self.interchanged
         found: dict[tuple[interchange.Place, str], illusion.Evidence] = {}
         for name in interchange.LEARNED:
             places = [place for place, other in subspaces if other == name]
-            ranked = sorted(places, key=lambda place: -float(_target_rate(rates, place, name)))
+            distinct = [one for one in places if one.site != "pre" or _leaving_before(one) not in places]
+            ranked = sorted(distinct, key=lambda place: -float(_target_rate(rates, place, name)))
+            tried = []
             for place in ranked[:_TRIED_PLACES]:
-                here = self._examined(place, name)
-                found |= {(place, subspace): one for subspace, one in here.items()}
-                if any(one.claim.holds for one in here.values()):
+                tried.append({(place, subspace): one for subspace, one in self._examined(place, name).items()})
+                if any(one.claim.holds for one in tried[-1].values()):
+                    tried = tried[-1:]
                     break
+            found |= tried[0]
         return found
 
     def _examined(self, place: interchange.Place, name: str) -> dict[str, illusion.Evidence]:
@@ -216,6 +220,11 @@ class Session:
             a, b = sums.numbers[0]
             shown.append((f"{a} + {b}", tokens, list(map(str, heads)), torch.stack(patterns).float().cpu().numpy()))
         return shown
+
+
+def _leaving_before(place: interchange.Place) -> interchange.Place:
+    """What leaves the layer before a place that enters a layer: the same stream."""
+    return place._replace(layer=place.layer - 1, site="post")
 
 
 def _target_rate(rates: Measured, place: interchange.Place, subspace: str) -> np.ndarray:
