@@ -12,7 +12,8 @@ two-digit sums, so is the untouched one. For each model:
                (lab/probing/instruments/edges.py)
     test       on `tested` other pairs, only the first edges of a ranking stay live; all others carry what they carry in
                the sum with the other carry. How much of the margin is left? The rankings are the model's own, those of
-               the other models, and a control: as many edges, drawn from all between the same senders and receivers
+               the other models, and a control: as many edges, drawn from all between the same senders and receivers.
+               And how much is left if all edges stay live except for the model's own first edges?
 
 Other arguments go to `lab.finetune`. Measurements are kept beside each model and are not repeated. Leaves tables and a
 figure in results/ beside the runs, or in experiments/results/ with publish=true.
@@ -60,7 +61,7 @@ KEPT = 0.2
 """The share of all edges whose ranks are kept."""
 NAMED = 12
 """How many edges are named."""
-CONTROL = "drawn"
+DRAWN, OTHERS = "drawn", "all edges but its own"
 BATCH = 16
 
 
@@ -113,9 +114,9 @@ def measured(asked: Mapping[str, Asked], pairs: int, tested: int, steps: int) ->
         found[name] = one.once(f"ranking, {scale}", lambda one=one: ranked(one.opened(), one.pairs(pairs, 1), steps))
     for name, one in asked.items():
         left = {}
-        for whose in [name, CONTROL, *(other for other in asked if other != name)]:
-            ranking = found[name if whose == CONTROL else whose]["edges"]
-            test = partial(tested_on, one, one.pairs(tested, 2), ranking, whose == CONTROL)
+        for whose in [name, DRAWN, OTHERS, *(other for other in asked if other != name)]:
+            ranking = found[name if whose in (DRAWN, OTHERS) else whose]["edges"]
+            test = partial(tested_on, one, one.pairs(tested, 2), ranking, whose)
             left[whose] = one.once(f"left of {whose}, {scale}, {tested} tested", test)
         found[name]["left"] = left
     return found
@@ -139,12 +140,16 @@ def ranked(subject: Subject, pairs: Pairs, steps: int) -> dict[str, Any]:
     }
 
 
-def tested_on(asked: Asked, pairs: Pairs, ranking: Sequence[int], control: bool) -> dict[str, list[float]]:
-    """What is left of the margin on other pairs, with its interval, by share of live edges."""
+def tested_on(asked: Asked, pairs: Pairs, ranking: Sequence[int], whose: str) -> dict[str, list[float]]:
+    """What is left of the margin on other pairs, with its interval, by the share of edges that stay live, or that do
+    not (OTHERS)."""
     subject = asked.opened()
     graph = Graph(subject)
-    first = [chosen(graph, ranking, share) for share in SHARES]
-    circuits = [mixed(graph, one_UR) for one_UR in first] if control else first
+    circuits = [chosen(graph, ranking, share) for share in SHARES]
+    if whose == DRAWN:
+        circuits = [mixed(graph, one_UR) for one_UR in circuits]
+    if whose == OTHERS:
+        circuits = [graph.is_edge_UR & ~one_UR for one_UR in circuits]
     left = edges.faithfulness(subject, pairs, circuits, "resample", BATCH)
     return {str(share): estimate(left.at(circuit=place)) for place, share in enumerate(SHARES)}
 

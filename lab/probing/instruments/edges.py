@@ -256,7 +256,8 @@ class _Circuit:
         """What the receivers of this kind in a layer read, (R, B, T, D)."""
         some = [r for r, one in enumerate(self._graph.receivers) if (one.input, one.layer) == (input, layer)]
         mask_RU = self._circuit_UR[: self._count, some].T
-        return self._off[site].float() + torch.einsum("ru,ubtd->rbtd", mask_RU, self._changed_UBTD[: self._count])
+        live = mask_RU.any(0).nonzero()[:, 0]  # in a small circuit, most senders send nothing to these receivers
+        return self._off[site].float() + torch.einsum("ru,ubtd->rbtd", mask_RU[:, live], self._changed_UBTD[live])
 
     def _projected(self, layer: int, name: str) -> Hook:
         point, site = f"blocks.{layer}.attn.hook_{name}", f"blocks.{layer}.hook_resid_pre"
