@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from lab.errors import ModelError
 from lab.models.paths import attends_along_paths
 from lab.models.prefix_tree import PrefixTree
 from lab.models.row_places import path_places, shareable, tree_places
@@ -26,6 +27,8 @@ class PrefixTreeCollator:
             model: the model that the inputs are for, if it may need more than tokens (`lab.models.swapped_llama`).
         """
         self.share_prefixes, self.model = share_prefixes, model
+        self.window: int | None = model and getattr(model.config, "sliding_window", None)
+        """How far some layers see back. The attention of a tree does not end there, so rows may not be longer."""
 
     def of_rows(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """Like `__call__`, for rows of a ProblemSet. Adds the index of the first row, and shifts place_ids at random.
@@ -44,13 +47,19 @@ class PrefixTreeCollator:
         return inputs
 
     def __call__(self, batch: Sequence[EncodedExample]) -> dict[str, torch.Tensor]:
-        """The inputs of a PrefixTree of T nodes, and shift_labels (1, T): the token that each node should predict."""
+        """The inputs of a PrefixTree of T nodes, and shift_labels (1, T): the token that each node should predict.
+
+        Raises ModelError for a row that is longer than some layers of the model see.
+        """
         return self._tree(batch)[0]
 
     def _tree(self, batch: Sequence[EncodedExample]) -> tuple[dict[str, torch.Tensor], PrefixTree]:
         # The last prompt token predicts the answer and is never shared, so that each example has its own loss.
         most = [len(prompt) - 1 if self.share_prefixes else 0 for prompt, _ in batch]
         rows = [[*prompt, *completion[:-1]] for prompt, completion in batch]
+        if self.window and (longest := max(map(len, rows))) > self.window:
+            what = f"some layers see only {self.window} tokens back, but a problem with its answer takes {longest}"
+            raise ModelError(f"{what}; use shorter data.lengths, or fewer data.passages")
         tree = PrefixTree(rows, most, shareable(self.model))
         labels_1T = torch.full((1, len(tree.tokens)), IGNORED)
         for (_, completion), path in zip(batch, tree.paths, strict=True):

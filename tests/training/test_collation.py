@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from transformers import AutoModelForCausalLM
 from lab.config.finetuning import Swap, TextPositionsConfig
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
+from lab.errors import ModelError
 from lab.models import swaps
 from lab.text.examples import IGNORED, EncodedExample
 from lab.training.collation import PrefixTreeCollator
@@ -100,3 +103,11 @@ def test_loss_and_gradients_are_those_of_one_example_at_a_time(model, batch, sha
     (plain_gradient,) = torch.autograd.grad(plain_loss, weight)
     # The norms of Llama compute in float32 whatever the weights are.
     torch.testing.assert_close(tree_gradient, plain_gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_a_row_that_is_longer_than_some_layers_see_is_refused():
+    model = SimpleNamespace(config=SimpleNamespace(sliding_window=5, model_type="mistral"))
+    collator = PrefixTreeCollator(True, model)
+    assert collator([EncodedExample([1, 2, 3], [4, 5])])["input_ids"].shape == (1, 4)
+    with pytest.raises(ModelError, match="some layers see only 5 tokens back, but a problem with its answer takes 6"):
+        collator([EncodedExample([1, 2, 3, 4, 5], [6, 7])])
