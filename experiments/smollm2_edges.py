@@ -6,14 +6,14 @@
 Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. Tuned models are asked in
 NUPA's words, the untouched model after three examples, because it cannot add without them. For the carry into the
 hundreds of three-digit sums, the first tuned model is also asked after the examples; for the carry into the tens of
-two-digit sums, so is the untouched one. For each model:
+two-digit sums, so is the untouched one, with pairs that it gets right, of 120. For each model:
 
     discovery  integrated gradients rank all edges on `pairs` pairs that differ only in the carry
                (lab/probing/instruments/edges.py)
     test       on `tested` other pairs, only the first edges of a ranking stay live; all others carry what they carry in
                the sum with the other carry. How much of the margin is left? The rankings are the model's own, those of
-               the other models, and a control: as many edges, drawn from all between the same senders and receivers.
-               And how much is left if all edges stay live except for the model's own first edges?
+               other models, and a control: as many edges, drawn from all between the same senders and receivers. And
+               how much is left with the model's own, but without those that leave L20H7, or another head of its layer?
 
 Other arguments go to `lab.finetune`. Measurements are kept beside each model and are not repeated. Leaves tables and a
 figure in results/ beside the runs, or in experiments/results/ with publish=true.
@@ -21,7 +21,7 @@ figure in results/ beside the runs, or in experiments/results/ with publish=true
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
+from lab.probing.components import Component
 from lab.probing.contrast import Contrast
 from lab.probing.instruments import edges
 from lab.probing.instruments.edges import Graph
@@ -59,9 +60,12 @@ COMPARED = 0.01
 """The share of edges whose overlap is counted."""
 KEPT = 0.2
 """The share of all edges whose ranks are kept."""
+UNTOUCHED_PAIRS = 120
+"""Pairs of which the untouched model gets some right."""
 NAMED = 12
 """How many edges are named."""
-DRAWN, OTHERS = "drawn", "all edges but its own"
+DRAWN = "drawn"
+WITHOUT = {"its own without L20H7": Component("head", 20, 7), "its own without L20H8": Component("head", 20, 8)}
 BATCH = 16
 
 
@@ -77,9 +81,21 @@ class Asked(NamedTuple):
     def opened(self) -> Subject:
         return open_model(self.model, self.template)
 
-    def pairs(self, count: int, seed: int) -> Pairs:
+    def drawn(self, count: int, seed: int) -> Pairs:
+        """Pairs that differ only in the carry."""
         digits, column = COLUMNS[self.column]
-        return carry_only(digits, column - 1, count, seed)
+        return carry_only(digits, column - 1, UNTOUCHED_PAIRS if self.model == BASE else count, seed)
+
+    @cache  # noqa: B019
+    def right(self, count: int, seed: int) -> np.ndarray:
+        """Which of the drawn pairs the model gets right in both sums."""
+        drawn = self.drawn(count, seed)
+        return Contrast(self.opened(), drawn).run(BATCH).right_B[: len(drawn.base)]
+
+    def pairs(self, count: int, seed: int) -> Pairs:
+        """The drawn pairs; for the untouched model, the first `count` that are right."""
+        drawn = self.drawn(count, seed)
+        return drawn.where(self.right(count, seed)).part(slice(count)) if self.model == BASE else drawn
 
     def once(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         words = "after examples" if self.template else "in NUPA's words"
@@ -111,22 +127,27 @@ def measured(asked: Mapping[str, Asked], pairs: int, tested: int, steps: int) ->
     """The rankings of all models, and what is left of each model's margin with the first edges of each ranking."""
     found, scale = {}, f"{pairs} pairs, {steps} steps"
     for name, one in asked.items():
-        found[name] = one.once(f"ranking, {scale}", lambda one=one: ranked(one.opened(), one.pairs(pairs, 1), steps))
+        kind = "pairs that are right" if one.model == BASE else "pairs"
+        found[name] = one.once(f"ranking, {pairs} {kind}, {steps} steps", partial(ranked, one, pairs, steps))
     for name, one in asked.items():
         left = {}
-        for whose in [name, DRAWN, OTHERS, *(other for other in asked if other != name)]:
-            ranking = found[name if whose in (DRAWN, OTHERS) else whose]["edges"]
-            test = partial(tested_on, one, one.pairs(tested, 2), ranking, whose)
+        others = [other for other in asked if other != name]
+        if UNTOUCHED in others:  # seeds are compared with each other in the other column
+            others = [UNTOUCHED]
+        for whose in [name, *WITHOUT, DRAWN, *others]:
+            ranking = found.get(whose, found[name])["edges"]
+            test = partial(tested_on, one, tested, ranking, whose)
             left[whose] = one.once(f"left of {whose}, {scale}, {tested} tested", test)
         found[name]["left"] = left
     return found
 
 
-def ranked(subject: Subject, pairs: Pairs, steps: int) -> dict[str, Any]:
+def ranked(asked: Asked, count: int, steps: int) -> dict[str, Any]:
     """The first edges, as indices of the flat array (senders, receivers), how many pairs are right, and the names and
     scores of the very first. "sum": the scores of the embedding's edges; 1 if attribution is exact."""
-    graph, count = Graph(subject), len(pairs.base)
-    right = int(Contrast(subject, pairs).run(BATCH).right_B[:count].sum())
+    subject, pairs = asked.opened(), asked.pairs(count, 1)
+    graph = Graph(subject)
+    right_N = asked.right(count, 1)
     both = edges.attribute(subject, pairs, steps)
     scores_UR = np.where(graph.is_edge_UR, np.nan_to_num(either_way(both.value)), 0)
     order = np.argsort(-np.abs(scores_UR), axis=None, kind="stable")[: round(KEPT * graph.count)]
@@ -134,23 +155,23 @@ def ranked(subject: Subject, pairs: Pairs, steps: int) -> dict[str, Any]:
     return {
         "edges": order.tolist(),
         "count": graph.count,
-        "right": [right, count],
+        "right": [int(right_N.sum()), len(right_N)],
         "sum": np.nansum(both.value[:, 0], -1).tolist(),
         "named": [[str(graph.senders[u]), str(graph.receivers[r]), float(scores_UR[u, r])] for u, r in named],
     }
 
 
-def tested_on(asked: Asked, pairs: Pairs, ranking: Sequence[int], whose: str) -> dict[str, list[float]]:
-    """What is left of the margin on other pairs, with its interval, by the share of edges that stay live, or that do
-    not (OTHERS)."""
+def tested_on(asked: Asked, tested: int, ranking: Sequence[int], whose: str) -> dict[str, list[float]]:
+    """What is left of the margin on other pairs, with its interval, by the share of edges that stay live."""
     subject = asked.opened()
     graph = Graph(subject)
     circuits = [chosen(graph, ranking, share) for share in SHARES]
     if whose == DRAWN:
         circuits = [mixed(graph, one_UR) for one_UR in circuits]
-    if whose == OTHERS:
-        circuits = [graph.is_edge_UR & ~one_UR for one_UR in circuits]
-    left = edges.faithfulness(subject, pairs, circuits, "resample", BATCH)
+    if whose in WITHOUT:
+        keeps_U = np.array([sender != WITHOUT[whose] for sender in graph.senders])
+        circuits = [one_UR & keeps_U[:, None] for one_UR in circuits]
+    left = edges.faithfulness(subject, asked.pairs(tested, 2), circuits, "resample", BATCH)
     return {str(share): estimate(left.at(circuit=place)) for place, share in enumerate(SHARES)}
 
 
@@ -222,6 +243,8 @@ def draw(found: Mapping[str, dict[str, Any]], path: Path) -> None:
                 curve = {100 * share: estimated(left[str(share)]) for share in SHARES}
                 figures.line_with_band(axes, curve, label="its own" if whose == name else whose, **look)
             axes.set(title=name, xlabel="live edges (%)", xscale="log")
+            axes.minorticks_off()
+            axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g}" for share in SHARES])
             axes.legend(fontsize="x-small")
         panels[0].set_ylabel("share of the margin that is left")
         figures.headed(figure, "What the first edges of a ranking do alone")
