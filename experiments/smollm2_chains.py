@@ -34,7 +34,7 @@ from shared.heads import discovery
 from shared.kept import Kept
 from shared.publishing import take_results
 from shared.showing import looks
-from shared.sums import estimate, shown
+from shared.sums import estimate, estimated, shown
 from shared.training import trained
 
 from lab.config.finetuning import FinetuneConfig
@@ -43,7 +43,7 @@ from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.columns import Columns
-from lab.numbers.statistics import Estimate, wilson
+from lab.numbers.statistics import wilson
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, WAYS, Contrast, Runs
@@ -188,11 +188,6 @@ def totals_table(found: Mapping[int, dict[str, Any]]) -> Table:
                 lines.append((str(seed), part, carry, *(shown(estimated(points[str(total)])) for total in SHOWN)))
     title = f"How far the answer of {MODEL} goes from no carry to carry, by the total of the donor's tens (%, 95 %)"
     return Table(title, ("seed", "part", "carry from the ones", *map(str, SHOWN)), lines, 3)
-
-
-def estimated(point: Sequence[float]) -> Estimate:
-    value, low, high, n = point
-    return Estimate(value, low, high, int(n))
 
 
 def draw(found: Mapping[int, dict[str, Any]], path: Path) -> None:

@@ -30,7 +30,7 @@ from shared.arguments import own_and_others, some_of, whole_number, whole_number
 from shared.kept import Kept
 from shared.publishing import Results, take_results
 from shared.showing import looks
-from shared.sums import estimate, shown
+from shared.sums import estimate, estimated, shown
 from shared.training import trained
 
 from lab.config.finetuning import FinetuneConfig
@@ -38,7 +38,7 @@ from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
 from lab.errors import exit_cleanly
-from lab.numbers.statistics import Estimate, wilson
+from lab.numbers.statistics import wilson
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast
@@ -227,11 +227,6 @@ def named_table(found: Mapping[str, dict[str, Any]]) -> Table:
     for place in range(NAMED):
         lines.append((str(place + 1), *("{} to {} ({:.2f})".format(*one["named"][place]) for one in found.values())))
     return Table("The edges with the largest attributed effects", ("", *found), lines, 1)
-
-
-def estimated(point: Sequence[float]) -> Estimate:
-    value, low, high, n = point
-    return Estimate(value, low, high, int(n))
 
 
 def draw(found: Mapping[str, dict[str, Any]], path: Path) -> None:

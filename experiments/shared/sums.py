@@ -1,5 +1,6 @@
 """Sums that a script asks an opened model, and how it shows what was measured."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,12 @@ def of_one_length(length: int, count: int, stream: int = 0) -> list[tuple[int, i
 def estimate(one: Measured) -> list[float]:
     """A single measurement as a list that JSON can hold: value, low, high and n."""
     return [value(one.value), value(one.low), value(one.high), int(one.n)]
+
+
+def estimated(point: Sequence[float]) -> Estimate:
+    """What `estimate` made a list of."""
+    number, low, high, n = point
+    return Estimate(number, low, high, int(n))
 
 
 def value(number: Any) -> float:
