@@ -72,7 +72,8 @@ def hide(
         unseen_QK = words_QK & limited_Q1 & (at_K < starts_Q1 - 1)
     if words == "none":
         unseen_QK = words_QK & (digits_Q1 | answers_Q1)
-    far_kind = {"hidden": HIDDEN, "seen": FAR}.get(far, FAR - _apart(spots))
+    seen_kind = FAR - _apart(spots) if far == "fading" else FAR
+    far_kind = HIDDEN if far == "hidden" else seen_kind
     open_QK = (kinds_QK == 0) & ~seen_QK
     return torch.where(open_QK & far_QK, far_kind, kinds_QK).masked_fill(open_QK & unseen_QK, HIDDEN)
 

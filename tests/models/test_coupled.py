@@ -77,7 +77,7 @@ def test_what_a_token_of_the_question_sees_of_digits_that_fade_does_not_grow_wit
     text = f"{'1' * digits}+{'2' * digits}="
     spots = RowSpots.stacked([row_spots(list(text), len(text), operands=2)])
     far = FAR - hide(pairs(spots, 0), spots, far="fading")[0]
-    assert far[3, :4].tolist() == [3, 2, 1, -1]  # the digit itself is not far
+    assert far[3, :4].tolist() == [3, 2, 1, FAR]  # the digit itself is of kind 0: it is not far
     assert (far[digits, :digits] == torch.arange(digits)).all()  # a word: so many places above the lowest digit
     assert (far[digits + 3, digits + 1 : digits + 3] == torch.tensor([2, 1])).all()
 
