@@ -95,8 +95,13 @@ def same_carry(sums: Sequence[tuple[int, int]], column: int, seed: int) -> list[
 def with_totals(
     sums: Sequence[tuple[int, int]], column: int, totals: Sequence[int], seed: int
 ) -> list[tuple[int, int]]:
-    """The same sums with other digits in `column`. The two digits are drawn anew so that they add up to the sum's entry
-    in `totals`, which is from 0 to 18.
+    """The same sums with other digits in `column`: two new ones are drawn for each sum, which add up to its total.
+
+    Args:
+        sums: the sums.
+        column: the column whose digits change.
+        totals: a total from 0 to 18 for each sum.
+        seed: another seed draws other digits.
 
     Raises TaskError for a number without a digit above `column`, and for a total that no two digits have.
     """
