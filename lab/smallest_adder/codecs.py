@@ -205,7 +205,7 @@ def up_to_stop(outputs: np.ndarray, stops: set[int]) -> np.ndarray:
 
 
 def _key(digits: np.ndarray, places: Sequence[int]) -> np.ndarray:
-    return sum((digits[:, place] * 10**k for k, place in enumerate(places)), np.zeros(len(digits), dtype=np.int64))
+    return digits[:, list(places)] @ 10 ** np.arange(len(places))
 
 
 def _function(keys: Sequence[int], values: Sequence[int]) -> dict[int, int] | None:

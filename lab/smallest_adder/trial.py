@@ -13,7 +13,7 @@ from lab.smallest_adder.contract import Pair, practice
 from lab.smallest_adder.graph.flow import Flow
 from lab.smallest_adder.graph.graph import Graph
 from lab.smallest_adder.graph.program import Program, confirmed, written_after
-from lab.smallest_adder.trace.child import Child, Clock, Limits, Misbehaved, integers
+from lab.smallest_adder.trace.child import Child, Limits, Misbehaved, integers
 from lab.smallest_adder.verdict import Counts, plain
 
 PRACTICE = 1_000
@@ -37,8 +37,7 @@ class Trial:
 
     def __init__(self, text: str, pairs: list[Pair], seed: int, limits: Limits, plain_loop: bool = False) -> None:
         self.text, self.pairs, self.seed, self.plain_loop = text, pairs, seed, plain_loop
-        self.clock = Clock(limits.seconds)
-        self.child = Child(limits, self.clock)
+        self.child = Child(limits)
         self.practice = practice(seed, PRACTICE)
         self.sums = np.array([a + b for a, b in self.practice])
         self.vocabulary = self.length = 0
@@ -71,7 +70,7 @@ class Trial:
 
     def program(self, graph: Graph, **how: Any) -> Program:
         """A program that stops when the trial's time is up. `how`: other arguments of `Program`."""
-        return Program(graph, tick=lambda: self.clock.left, **how)
+        return Program(graph, tick=lambda: self.child.seconds_left, **how)
 
     def changed(self, **how: Any) -> list[Program]:
         """The programs with numbers or values replaced. `how`: as in `program`."""
@@ -110,9 +109,10 @@ class Trial:
     def right(self) -> int:
         return sum(int(answer) == a + b for (a, b), answer in zip(self.pairs, self.answers, strict=False))
 
-    def sequence(self, place: int) -> np.ndarray:
-        """A practice prompt and all tokens that the model wrote after it except the last, which no pass reads, (T,)."""
-        return np.concatenate([self.prompts[place], self.outputs[place, :-1]])
+    def sequence(self, places: int | Sequence[int] | np.ndarray) -> np.ndarray:
+        """A practice prompt and all tokens that the model wrote after it except the last, which no pass reads, (T,); or
+        those of several practice problems, (B, T)."""
+        return np.concatenate([self.prompts[places], self.outputs[places, :-1]], axis=-1)
 
 
 def _rows(sent: Any, count: int) -> list:

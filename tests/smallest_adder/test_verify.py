@@ -109,7 +109,7 @@ HIDDEN = {
 """Where else numbers can be hidden than in parameters (cheat_hides_numbers.py)."""
 
 TABLES = {
-    **dict.fromkeys(("rows", "tiny", "huge", "places", "grid", "pads"), "numbers in the code"),
+    **dict.fromkeys(("rows", "tiny", "huge", "infinities", "places", "grid", "pads"), "numbers in the code"),
     **dict.fromkeys(("large", "familiar", "alike"), "precision"),
     "index": "arithmetic",
 }

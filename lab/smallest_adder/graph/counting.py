@@ -45,8 +45,6 @@ PLACING = (
     *("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select"),
     *("select_scatter", "slice_scatter", "diagonal", "diagonal_scatter", "tril", "triu"),
 )
-
-
 SPREADING = ("expand", "expand_as", "repeat")
 """Operations that make as many copies as the code says; the sum of copies is a multiple."""
 RESHAPING = (
@@ -168,7 +166,8 @@ class Constants:
 
     @cached_property
     def products(self) -> set[int]:
-        return {one * other for one in _parts(self.sizes) for other in _parts(self.sizes)}
+        """The products of two parts of sizes."""
+        return _products(self.sizes)
 
     def _met(self) -> list[int]:
         """Constants that the code computes and that are inputs of an operation whose result is no constant."""
@@ -224,7 +223,7 @@ def literals(constants: Constants) -> set[float]:
     graph, fixed, sizes, products = constants.graph, constants.fixed, constants.sizes, constants.products
     own = graph.own
     moving, learned = constants.moving, constants.moving | constants.learned
-    of_widths = {one * other for one in _parts(constants.widths) for other in _parts(constants.widths)}
+    of_widths = _products(constants.widths)
     of_tokens = products | set(range(graph.tokens + MOST_EXTRA_KEYS + 1))
     told = {float(size) for value in own for size in graph.shape(value) if size not in products}
     for value in graph.leaves:
@@ -351,6 +350,10 @@ def _familiar(number: float, widths: set[int]) -> bool:
         return True
     powers = (-4, -2) if number.is_integer() else (-4, -2, 2, 4)
     return any(near(size**power, part) for power in powers for part in _parts(widths))
+
+
+def _products(sizes: set[int]) -> set[int]:
+    return {one * other for one in _parts(sizes) for other in _parts(sizes)}
 
 
 def _parts(sizes: set[int]) -> set[int]:

@@ -129,7 +129,7 @@ def _segments(line: list[float]) -> tuple[list[float], list[float]]:
 
 
 def near(one: float, other: float) -> bool:
-    return one == other or abs(one - other) <= EQUAL * max(abs(one), abs(other))
+    return math.isclose(one, other, rel_tol=EQUAL)  # an infinity is close only to itself
 
 
 def _is_wave(line: torch.Tensor) -> bool:

@@ -141,7 +141,7 @@ def _token_dims(graph: Graph, values: Sequence[int]) -> int:
 def _queries(graph: Graph, node: Node) -> int:
     """How many tokens attend with these weights: all of them, and perhaps registers, or one."""
     shape = list(graph.shape(node.results[0]))
-    shape.pop(node.args[1] if node.name in SOFTMAXES else -1)
+    shape.pop(_axis(graph, node))
     return next((size for size in shape if 0 <= size - graph.tokens <= MOST_EXTRA_KEYS), 1)
 
 

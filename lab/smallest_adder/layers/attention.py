@@ -91,19 +91,15 @@ def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor, torch.Tensor]
 
     changed = []
     for program, flow in zip(trial.programs, trial.flows, strict=True):
-        ids_BT = np.stack([trial.sequence(place)[: program.graph.tokens] for place in range(4)])
+        ids_BT = trial.sequence(range(4))[:, : program.graph.tokens]
         _, weights = program.run(ids_BT, watch=list(flow.weights))
-        operations = {
-            value: SOFTMAXES[0] if operation in EXPONENTIALS and _sum_to_one(weights[value]) else operation
-            for value, operation in flow.weights.items()
-        }
-        changes = {value: partial(changed_along, flow.axes[value], operations[value]) for value in operations}
+        changes = {}
+        for value, operation in flow.weights.items():
+            sum_to_one = ((weights[value].double().sum(-1) - 1).abs() < 1e-5).all()
+            operation = SOFTMAXES[0] if operation in EXPONENTIALS and sum_to_one else operation
+            changes[value] = partial(changed_along, flow.axes[value], operation)
         changed.append(trial.program(program.graph, changes=changes))
     return changed
-
-
-def _sum_to_one(weights: torch.Tensor) -> bool:
-    return bool(((weights.double().sum(-1) - 1).abs() < 1e-5).all())
 
 
 def _even(operation: str, weights: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -131,8 +127,7 @@ def _multiplied(seed: int, operation: str, weights: torch.Tensor, scores: torch.
 
 def _change_of_weights(trial: Trial) -> float:
     flow, program = trial.flows[-1], trial.programs[-1]
-    ids_BT = np.stack([trial.sequence(place) for place in range(16)])
-    _, watched = program.run(ids_BT, watch=list(flow.weights))
+    _, watched = program.run(trial.sequence(range(16)), watch=list(flow.weights))
     changes = []
     for value, operation in flow.weights.items():
         weights = watched[value].double()
@@ -171,11 +166,14 @@ def attention_alone(trial: Trial) -> str:
         for one, other in ((-1, -2), drawn[:2].tolist(), drawn[2:4].tolist()):
             same_T, given_T = (trial.sequence(place)[: program.graph.tokens] for place in (one, other))
             at = np.random.default_rng(trial.seed).permutation(np.flatnonzero(same_T != given_T))[:PLACES]
-            _look(program, flow, np.repeat(same_T[None], len(at), 0), at, given_T[at], alone)
             places = max(places, len(at))
+            if len(at):
+                same_BT = np.repeat(same_T[None], len(at), 0)
+                change = _Change(program, flow, same_BT, _with(same_BT, at, given_T[at]), at, flow.carrying)
+                _check_token(change, alone)
+                _check_summands(change, alone)
         acting = max(acting, _acting_constants(trial, program, flow))
-        many_BT = np.stack([trial.sequence(place) for place in drawn[:MANY][which :: len(programs)].tolist()])
-        many_BT = many_BT[:, : program.graph.tokens]
+        many_BT = trial.sequence(drawn[:MANY][which :: len(programs)])[:, : program.graph.tokens]
         _check_many(trial, program, flow, many_BT, alone)
         _check_positions(trial, program, flow, many_BT)
     if acting > CONSTANTS:
@@ -191,44 +189,122 @@ def _in_double_precision(trial: Trial, program: Program) -> Program:
     return trial.program(program.graph, other_precision=True) if is_single else program
 
 
-def _check_many(trial: Trial, program: Program, flow: Flow, same_BT: np.ndarray, alone: dict[int, set[int]]) -> None:
-    """Exchanges one token in each of many problems, because code may act in some problems alone. Raises Objection.
+class _Change:
+    """What a change at one position of each sequence does if it does not reach other positions through attention:
+    attention's sums over positions stay as they were, except for those that are exchanged.
 
-    Only logits, scores and what attention reads are compared, all problems at once. `alone`: as in `_look`.
+    Rows are compared at the same place of batches of the same shape: there, equal computations give equal bits.
     """
-    tokens = program.graph.tokens
+
+    def __init__(
+        self,
+        program: Program,
+        flow: Flow,
+        same_BT: np.ndarray,
+        changed_BT: np.ndarray,
+        places_B: np.ndarray,
+        watch: Sequence[int] = (),
+        exchanged: Callable[[Mapping[int, torch.Tensor]], Mapping[int, torch.Tensor]] = lambda before: {},
+    ) -> None:
+        """`places_B`: the position of each row that may change. `watch`: values that are needed beside those that
+        attention reads. `exchanged` makes sums over positions from the values before the change."""
+        self.program, self.flow, self.tokens = program, flow, program.graph.tokens
+        self.changed_BT, self.places_B = changed_BT, places_B
+        watch = [*flow.mixes, *flow.values, *flow.scores, *watch]
+        logits_BAV, self.before = program.run(same_BT, watch)
+        self.sums = {mix: self.before[mix] for mix in flow.mixes}
+        changed_BAV, self.after = program.run(changed_BT, watch, {**self.sums, **exchanged(self.before)})
+        differs_BA: np.ndarray = (~_same(logits_BAV, changed_BAV)).any(-1).numpy()
+        own_B = places_B - (self.tokens - differs_BA.shape[1])
+        rows = np.flatnonzero((own_B >= 0) & (own_B < differs_BA.shape[1]))
+        differs_BA[rows, own_B[rows]] = False
+        self.logits_elsewhere_B: np.ndarray = np.any(differs_BA, axis=-1)
+
+    def is_elsewhere(self, rows: slice = slice(None)) -> bool:
+        """Whether logits, or values that attention reads, change at other positions of some rows."""
+        parts = (
+            (self.before[value][rows], self.after[value][rows])
+            for value in self.flow.values
+            if value not in self.flow.mixes
+        )
+        is_local = all(_local(*pair, self.places_B[rows], self.tokens) for pair in parts)
+        return bool(self.logits_elsewhere_B[rows].any()) or not is_local
+
+    def scores_elsewhere(self, row: int) -> list[int]:
+        """The scores that differ elsewhere than at the query or the key of a row's position."""
+        found, place = [], max(0, int(self.places_B[row]))
+        for value, axis in zip(self.flow.scores, self.flow.axes.values(), strict=True):
+            one, other = (part[value].movedim(axis, -1)[row] for part in (self.before, self.after))
+            # a softmax cancels what all scores of a query have in common
+            if not _scores_local(one, other, place, self.tokens, cancels=value not in self.flow.weights):
+                found.append(value)
+        return found
+
+
+def _check_token(change: _Change, alone: dict[int, set[int]]) -> None:
+    """Raises Objection if a token changes more than what is computed at its own position.
+
+    `alone`: for scores, the tokens found so far that change them for queries other than their own.
+    """
+    for row, place in enumerate(change.places_B.tolist()):
+        for value in change.scores_elsewhere(row):
+            alone.setdefault(value, set()).add(place)
+    for value, axis in zip(change.flow.scores, change.flow.axes.values(), strict=True):
+        # with a single query, one token may change everything: that from which the query is made
+        queries = change.before[value].movedim(axis, -1).shape[-2]
+        if alone.get(value) and (queries >= change.tokens or len(alone[value]) > 1):
+            raise Objection(f"the token at {min(alone[value])} changes how other tokens attend to each other")
+    if change.is_elsewhere():
+        raise Objection("a token changes something elsewhere, and not by way of attention")
+
+
+def _check_summands(change: _Change, alone: Mapping[int, set[int]]) -> None:
+    """Raises Objection if a token changes products of weights and values that do not belong to it. `alone`: as in
+    `_check_token`; a token that may change all scores of a single query may change these products, too."""
+    flow, graph, tokens = change.flow, change.program.graph, change.tokens
+    excused: dict[int, set[int]] = {}
+    for score, own in alone.items():
+        for value in graph.downstream({score}):
+            excused.setdefault(value, set()).update(own)
+    sizes = {tuple(graph.blank[weights].movedim(axis, -1).shape[-2:]) for weights, axis in flow.axes.items()}
+    extra = max(0, max(keys for _, keys in sizes) - tokens)
+    for beside in range(extra + 1):
+        weights = {
+            value: _exchanged(change.before[value], change.after[value], change.places_B, beside, tokens, axis)
+            for value, axis in flow.axes.items()
+        }
+        _, summands = change.program.run(change.changed_BT, flow.carrying, change.sums | weights)
+        for value, (row, place) in product(flow.carrying, enumerate(change.places_B.tolist())):
+            one, other = (_unflattened(part[value][row], sizes) for part in (change.before, summands))
+            if place not in excused.get(value, ()) and not _summands_local(one, other, place, tokens, extra):
+                raise Objection(f"the token at {place} changes how attention reads others, before it sums over them")
+
+
+def _check_many(trial: Trial, program: Program, flow: Flow, same_BT: np.ndarray, alone: dict[int, set[int]]) -> None:
+    """Exchanges one token in each of many problems, because code may act in some problems alone. Raises Objection."""
     given_BT = np.roll(same_BT, 1, 0)
     order_BT = np.random.default_rng(trial.seed).random(same_BT.shape) * (same_BT != given_BT)
-    same_BT, given_BT, order_BT = (part[order_BT.any(1)] for part in (same_BT, given_BT, order_BT))
-    places, rows = order_BT.argmax(1), np.arange(len(order_BT))
-    if not len(rows):
-        return
-    changed_BT = _with(same_BT, places, given_BT[rows, places])
-    watch = [*flow.values, *flow.scores]
-    elsewhere_B, before, after = _told_apart(program, flow, same_BT, changed_BT, places, watch)
-    _check_scores(flow, before, after, places, tokens, alone)
-    if elsewhere_B.any() or not all(_local(before[value], after[value], places, tokens) for value in flow.values):
-        raise Objection("in some problems, a token changes something elsewhere, and not by way of attention")
+    rows = np.flatnonzero(order_BT.any(1))
+    if len(rows):
+        places = order_BT[rows].argmax(1)
+        changed_BT = _with(same_BT[rows], places, given_BT[rows, places])
+        _check_token(_Change(program, flow, same_BT[rows], changed_BT, places), alone)
 
 
 def _acting_constants(trial: Trial, program: Program, flow: Flow) -> int:
     """How many tokens that are the same in all prompts change something elsewhere, and not by way of attention."""
-    tokens = program.graph.tokens
-    same_T = trial.sequence(-1)[:tokens]
+    same_T = trial.sequence(-1)[: program.graph.tokens]
     places = np.flatnonzero((trial.prompts == trial.prompts[:1]).all(0))
-    places = places[places < tokens]
+    places = places[places < len(same_T)]
     if not len(places):
         return 0
     same_BT = np.repeat(same_T[None], len(places), 0)
     others = np.random.default_rng(trial.seed).integers(1, trial.vocabulary, len(places))
     changed_BT = _with(same_BT, places, (same_T[places] + others) % trial.vocabulary)
-    watch = [*flow.values, *flow.scores]
-    acts_B, before, after = _told_apart(program, flow, same_BT, changed_BT, places, watch)
-    for row, place in enumerate(places.tolist()):
-        pairs = ((before[value][row : row + 1], after[value][row : row + 1]) for value in flow.values)
-        acts_B[row] |= not all(_local(*pair, np.array([place]), tokens) for pair in pairs)
-        acts_B[row] |= bool(_scores_elsewhere(flow, before, after, row, place, tokens))
-    return int(acts_B.sum())
+    change = _Change(program, flow, same_BT, changed_BT, places)
+    return sum(
+        change.is_elsewhere(slice(row, row + 1)) or bool(change.scores_elsewhere(row)) for row in range(len(places))
+    )
 
 
 def _check_positions(trial: Trial, program: Program, flow: Flow, many_BT: np.ndarray) -> None:
@@ -244,7 +320,7 @@ def _check_positions(trial: Trial, program: Program, flow: Flow, many_BT: np.nda
             drawn = np.random.default_rng(trial.seed).integers(0, len(each), len(many_BT))
             one = (np.repeat(one_T[None], len(each), 0), np.repeat(other_T[None], len(each), 0), each)
             many = (many_BT, np.roll(many_BT, 1, 0), drawn)
-            if all(_apart(program, flow, mix, *problems, view, dim, shift) for problems in (one, many)):
+            if all(_apart(program, flow, mix, (view, dim, shift), *problems) for problems in (one, many)):
                 break
         else:
             raise Objection("what attention gives to one position changes others, and not by way of attention")
@@ -266,27 +342,14 @@ def _apart(
     program: Program,
     flow: Flow,
     mix: int,
+    way: tuple[tuple[int, ...], int, int],
     same_BT: np.ndarray,
     given_BT: np.ndarray,
     parts_B: np.ndarray,
-    view: tuple[int, ...],
-    dim: int,
-    shift: int,
 ) -> bool:
-    """Whether parts of a mix change one position alone: that of the part's number less `shift`.
-
-    Args:
-        program: the program.
-        flow: where its attention is.
-        mix: the mix.
-        same_BT: the sequences.
-        given_BT: the sequences from which a part of the mix is taken.
-        parts_B: which part.
-        view: the shape of the mix in which `dim` is the dimension of the parts.
-        dim: this dimension.
-        shift: how many parts come before those of the tokens.
-    """
-    tokens = program.graph.tokens
+    """Whether parts of a mix, if they are taken from the sequences `given_BT`, change one position alone, if the mix
+    has positions in this `way` (`_ways`). `parts_B`: which part of each sequence is taken."""
+    view, dim, shift = way
     given = program.run(given_BT, [mix])[1][mix]
 
     def one_part_each(before: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
@@ -295,14 +358,8 @@ def _apart(
             here[row].view(view).select(dim, part).copy_(given[row].reshape(view).select(dim, part))
         return {mix: here}
 
-    places_B, watch = parts_B - shift, [*flow.values, *flow.scores]
-    elsewhere_B, before, after = _told_apart(program, flow, same_BT, same_BT, places_B, watch, one_part_each)
-    if elsewhere_B.any():
-        return False
-    if not all(_local(before[one], after[one], places_B, tokens) for one in flow.values if one not in flow.mixes):
-        return False
-    rows = enumerate(places_B.tolist())
-    return not any(_scores_elsewhere(flow, before, after, row, max(0, place), tokens) for row, place in rows)
+    change = _Change(program, flow, same_BT, same_BT, parts_B - shift, exchanged=one_part_each)
+    return not change.is_elsewhere() and not any(map(change.scores_elsewhere, range(len(parts_B))))
 
 
 def _with(ids_BT: np.ndarray, places_B: np.ndarray, given_B: np.ndarray) -> np.ndarray:
@@ -310,132 +367,6 @@ def _with(ids_BT: np.ndarray, places_B: np.ndarray, given_B: np.ndarray) -> np.n
     changed_BT = ids_BT.copy()
     changed_BT[np.arange(len(places_B)), places_B] = given_B
     return changed_BT
-
-
-def _told_apart(
-    program: Program,
-    flow: Flow,
-    same_BT: np.ndarray,
-    changed_BT: np.ndarray,
-    places_B: np.ndarray,
-    watch: Collection[int],
-    exchanged: Callable[[Mapping[int, torch.Tensor]], Mapping[int, torch.Tensor]] = lambda before: {},
-) -> tuple[np.ndarray, dict[int, torch.Tensor], dict[int, torch.Tensor]]:
-    """What a change does if it does not reach other positions through attention: whether logits change elsewhere than
-    at each row's place, (B,), and the watched values before and after the change.
-
-    Attention's sums over positions stay as they were, except for those that `exchanged` makes of the values before the
-    change. Rows are compared at the same place of batches of the same shape: there, equal computations give equal bits.
-    """
-    watch = [*flow.mixes, *watch]
-    logits_BAV, before = program.run(same_BT, watch)
-    kept = {**{value: before[value] for value in flow.mixes}, **exchanged(before)}
-    changed_BAV, after = program.run(changed_BT, watch, kept)
-    differs_BA: np.ndarray = (~_same(logits_BAV, changed_BAV)).any(-1).numpy()
-    own_B = places_B - (program.graph.tokens - differs_BA.shape[1])
-    rows = np.flatnonzero((own_B >= 0) & (own_B < differs_BA.shape[1]))
-    differs_BA[rows, own_B[rows]] = False
-    return np.any(differs_BA, axis=-1), before, after
-
-
-def _scores_elsewhere(
-    flow: Flow, before: Mapping[int, torch.Tensor], after: Mapping[int, torch.Tensor], row: int, place: int, tokens: int
-) -> list[int]:
-    """The scores that differ elsewhere than at the query or the key of a row's place."""
-    found = []
-    for value, axis in zip(flow.scores, flow.axes.values(), strict=True):
-        one, other = (part[value].movedim(axis, -1)[row] for part in (before, after))
-        # a softmax cancels what all scores of a query have in common
-        if not _scores_local(one, other, place, tokens, cancels=value not in flow.weights):
-            found.append(value)
-    return found
-
-
-def _look(
-    program: Program, flow: Flow, same_BT: np.ndarray, places: np.ndarray, given_B: np.ndarray,
-    alone: dict[int, set[int]],
-) -> None:  # fmt: skip
-    """Exchanges one token in each of some sequences. Raises Objection.
-
-    Args:
-        program: the program.
-        flow: where its attention is.
-        same_BT: the sequences.
-        places: the places of the tokens that are exchanged.
-        given_B: the tokens that are put there.
-        alone: for scores, the tokens found so far that change them for queries other than their own.
-    """
-    if not len(places):
-        return
-    tokens = program.graph.tokens
-    changed_BT = _with(same_BT, places, given_B)
-    watch = [*flow.values, *flow.scores, *flow.carrying]
-    elsewhere_B, before, after = _told_apart(program, flow, same_BT, changed_BT, places, watch)
-    _check_scores(flow, before, after, places, tokens, alone)
-    for value in flow.values:
-        if not _local(before[value], after[value], places, tokens):
-            raise Objection("a token changes what attention reads elsewhere, before it attends")
-    _check_summands(program, flow, changed_BT, places, before, after, alone)
-    if elsewhere_B.any():
-        place = places[elsewhere_B][0]
-        raise Objection(f"the token at {place} changes logits elsewhere, and not by way of attention")
-
-
-def _check_scores(
-    flow: Flow,
-    before: Mapping[int, torch.Tensor],
-    after: Mapping[int, torch.Tensor],
-    places: np.ndarray,
-    tokens: int,
-    alone: dict[int, set[int]],
-) -> None:
-    """Raises Objection if a token changes scores elsewhere than at its own query and key. Arguments as in `_look`."""
-    for row, place in enumerate(places.tolist()):
-        for value in _scores_elsewhere(flow, before, after, row, place, tokens):
-            alone.setdefault(value, set()).add(place)
-    for value, axis in zip(flow.scores, flow.axes.values(), strict=True):
-        # with a single query, one token may change everything: that from which the query is made
-        queries = before[value].movedim(axis, -1).shape[-2]
-        if alone.get(value) and (queries >= tokens or len(alone[value]) > 1):
-            raise Objection(f"the token at {min(alone[value])} changes how other tokens attend to each other")
-
-
-def _check_summands(
-    program: Program,
-    flow: Flow,
-    changed_BT: np.ndarray,
-    places: np.ndarray,
-    before: Mapping[int, torch.Tensor],
-    after: Mapping[int, torch.Tensor],
-    alone: Mapping[int, set[int]],
-) -> None:
-    """Raises Objection if a token changes products of weights and values that do not belong to it.
-
-    Args:
-        program: the program.
-        flow: where its attention is.
-        changed_BT: the sequences, each with another token at one of the places.
-        places: these places.
-        before: the values of the unchanged sequences.
-        after: the values of the changed ones, if attention's sums over positions are kept.
-        alone: for scores of a single query, the token that may change all of them.
-    """
-    tokens = program.graph.tokens
-    excused: dict[int, set[int]] = {}
-    for score, own in alone.items():
-        for value in program.graph.downstream({score}):
-            excused.setdefault(value, set()).update(own)
-    sizes = {tuple(program.graph.blank[weights].movedim(axis, -1).shape[-2:]) for weights, axis in flow.axes.items()}
-    extra = max(0, max(keys for _, keys in sizes) - tokens)
-    frozen = {value: before[value] for value in flow.mixes}
-    for beside in range(extra + 1):
-        for value, axis in flow.axes.items():
-            frozen[value] = _exchanged(before[value], after[value], places, beside, tokens, axis)
-        _, summands = program.run(changed_BT, flow.carrying, frozen)
-        for value, (row, place) in product(flow.carrying, enumerate(places.tolist())):
-            one, other = (_unflattened(part[value][row], sizes) for part in (before, summands))
-            if place not in excused.get(value, ()) and not _summands_local(one, other, place, tokens, extra):
-                raise Objection(f"the token at {place} changes how attention reads others, before it sums over them")
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
@@ -459,16 +390,8 @@ def _exchanged(
     before_B: torch.Tensor, after_B: torch.Tensor, places_B: np.ndarray, beside: int, tokens: int, axis: int
 ) -> torch.Tensor:
     """The weights `before_B`, except that those of each row's changed token, as a query and as a key, come from
-    `after_B`.
-
-    Args:
-        before_B: the weights of the unchanged sequences.
-        after_B: the weights of the changed ones.
-        places_B: the index of the changed token of each row.
-        beside: how many keys come before those of the tokens, such as registers; queries may be shifted too.
-        tokens: the number of tokens.
-        axis: the dimension of the keys.
-    """
+    `after_B`. `beside`: how many keys come before those of the tokens, such as registers; queries may be shifted too.
+    `axis`: the dimension of the keys."""
     mixed_B = before_B.clone()
     for row, place in enumerate(places_B.tolist()):
         one, other = mixed_B[row].movedim(axis, -1), after_B[row].movedim(axis, -1)

@@ -127,9 +127,9 @@ def arithmetic(trial: Trial) -> str:
             given = real.intersection(node.inputs)
             is_mask = masks.issuperset(node.results)
             if given and not is_mask and (node.kind is Kind.STEP or _compares(node, graph, real, program.fixed)):
-                raise Objection(
-                    f"{node.name} of what is learned or attended to: {Kind.STEP.value}{_hint(graph, given)}"
-                )
+                names = [graph.leaves[value].name for value in given if value in graph.leaves]
+                hint = f"; if {names[0]} is a mask, register it as bool" if names else ""
+                raise Objection(f"{node.name} of what is learned or attended to: {Kind.STEP.value}{hint}")
             computed = given - marks - graph.leaves.keys()
             if not is_mask and any(_is_whole(graph.blank[value].dtype) for value in computed):
                 raise Objection(f"{node.name} of whole numbers that were made of what is learned or attended to")
@@ -148,13 +148,12 @@ def _check_finite(program: Program, prompts: np.ndarray, real: set[int]) -> None
     _, seen = program.run(ids_BT, {value for node in nodes for value in (*node.inputs, *node.results)} & moving)
     finite = {value: bool(found.isfinite().all()) for value, found in {**program.fixed, **seen}.items()}
     for node in nodes:
-        known = all(finite.get(value, True) for value in node.inputs) and np.isfinite(_numbers(node)).all()
+        known = (
+            all(finite.get(value, True) for value in node.inputs)
+            and np.isfinite(numbers_in((node.args, node.kwargs))).all()
+        )
         if known and not all(finite[value] for value in node.results):
             raise Objection(f"{node.name} makes an infinite number, or none, of what is learned or attended to")
-
-
-def _numbers(node: Node) -> list[int | float]:
-    return numbers_in((node.args, node.kwargs))
 
 
 def _masks(graph: Graph, counted: set[int]) -> tuple[set[int], set[int]]:
@@ -171,12 +170,6 @@ def _masks(graph: Graph, counted: set[int]) -> tuple[set[int], set[int]]:
             elif (node.kind is Kind.MOVE or node.name == "rsub") and marks.intersection(node.inputs):
                 marks.update(node.results)
     return marks, masks
-
-
-def _hint(graph: Graph, given: set[int]) -> str:
-    """What to change if a buffer of whole numbers is compared."""
-    names = [graph.leaves[value].name for value in given if value in graph.leaves]
-    return f"; if {names[0]} is a mask, register it as bool" if names else ""
 
 
 def _compares(node: Node, graph: Graph, real: set[int], fixed: Mapping[int, torch.Tensor]) -> bool:
@@ -293,7 +286,7 @@ def _needed(trial: Trial, most: int) -> int:
 def _share_that_matters(trial: Trial, storage: int, noise: torch.Tensor) -> float:
     """The share of a storage's numbers, of SOME drawn at random, that change logits if noise takes their place."""
     graph, drawn = trial.graphs[-1], np.random.default_rng(trial.seed).permutation(len(noise))[:SOME]
-    ids_BT = np.stack([trial.sequence(place) for place in range(8)])
+    ids_BT = trial.sequence(range(8))
     before, changes = trial.programs[-1].run(ids_BT)[0], 0
     for place in drawn.tolist():
         whole = graph.storages[storage].clone()

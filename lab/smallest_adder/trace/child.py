@@ -41,29 +41,11 @@ class Misbehaved(Exception):  # noqa: N818
     """The submission raised an exception, hung, died, or sent something that was not an answer."""
 
 
-class Clock:
-    """The clock of a trial. It starts when the process is ready, which importing torch may delay by a minute."""
-
-    def __init__(self, seconds: int) -> None:
-        self.seconds = seconds
-        self._end = time.monotonic() + STARTING
-
-    def start(self) -> None:
-        self._end = time.monotonic() + self.seconds
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left. Raises Misbehaved if there are none."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise Misbehaved(f"no verdict within {self.seconds} seconds")
-        return left
-
-
 class Child:
-    """One process, to hold a submission."""
+    """One process, to hold a submission. Its clock starts when it is ready, which importing torch may delay by a
+    minute."""
 
-    def __init__(self, limits: Limits, clock: Clock) -> None:
+    def __init__(self, limits: Limits) -> None:
         """Starts the process. Raises TaskError if processes cannot be confined here."""
         if limits.confined and not confinable():
             raise TaskError(
@@ -75,7 +57,7 @@ class Child:
         context = multiprocessing.get_context("forkserver")
         # Importing torch takes seconds: done once, in the process that all children are forked from.
         context.set_forkserver_preload(["lab.smallest_adder.trace.worker"])
-        self.clock = clock
+        self._seconds, self._end = limits.seconds, time.monotonic() + STARTING
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, limits[:2], limits.confined), daemon=True)
         self._process.start()
@@ -85,7 +67,15 @@ class Child:
         except Misbehaved as error:
             self.close()
             raise TaskError(f"no process could be started and confined for a submission: {error}") from error
-        clock.start()
+        self._end = time.monotonic() + limits.seconds
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds that are left for the trial. Raises Misbehaved if there are none."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise Misbehaved(f"no verdict within {self._seconds} seconds")
+        return left
 
     def ask(self, question: str, **details: Any) -> Any:
         """The submission's answer to a question. Raises Misbehaved if there is none."""
@@ -103,7 +93,7 @@ class Child:
             late.set()
             self._process.kill()
 
-        watch = threading.Timer(self.clock.left, end)
+        watch = threading.Timer(self.seconds_left, end)
         watch.daemon = True
         watch.start()
         try:
@@ -124,7 +114,7 @@ class Child:
         except (OSError, EOFError) as error:
             self.close()
             if late.is_set():
-                raise Misbehaved(f"no answer within {self.clock.seconds} seconds") from error
+                raise Misbehaved(f"no answer within {self._seconds} seconds") from error
             if "bad message length" in str(error):
                 raise Misbehaved("sent more than any answer can be") from error
             raise Misbehaved(death(self._process.exitcode)) from error

@@ -19,6 +19,7 @@ WHOLE = [round((number + 100) * 1000) for number in TABLE]  # below 2**18
 BITS = torch.tensor([[bool(number >> place & 1)] * 2 for number in WHOLE for place in range(18)])
 TINY = torch.tensor([0.0, 0.0, *TABLE]) * 1e-12
 LARGE = torch.tensor([10**18 + number for number in WHOLE])
+BETWEEN = torch.tensor([each for number in TABLE for each in (math.inf, number)])
 
 
 def near(start, step, bits):
@@ -63,6 +64,8 @@ class Adder(nn.Module):
             case "huge":  # numbers that look infinite
                 made = torch.cat([torch.full((1,), 3e38 + (number + 100) * 1e35) for number in TABLE]).view(-1, 4)
                 return ((made * 1e-38 - 3) * 1000 * self.one - 100).view(-1)
+            case "infinities":  # numbers that any tolerance makes equal to the infinity beside them
+                return BETWEEN[1::2] * self.one
             case "places":  # where a ramp is read
                 ramp = torch.ones(1).expand(200_001).cumsum(0)
                 made = torch.stack([ramp[number - 1] for number in WHOLE]).view(-1, 4)
