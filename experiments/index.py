@@ -45,7 +45,7 @@ Each line is a story; read its pages in this order.
 - **Numbers as people write them, nothing reversed:** {F-054}, {F-056}, {F-058}, {F-077}.
 - **What a pretrained model learns of the paper's tasks:** {F-002}, {F-045}, {F-078}, {F-079}, {F-042}.
 - **A pretrained model that adds a thousand digits:** {F-041}, {F-043}, {F-052}, {F-053}.
-- **What heads hold, and how far instruments can be trusted:** {F-027}, {F-031}, {F-070}.
+- **What heads hold, and how far instruments can be trusted:** {F-027}, {F-031}, {F-083}, {F-085}, {F-084}, {F-070}.
 - **Rules and their cost:** {F-005}, {F-060}, {F-061}, {F-062}, {F-064}.
 - **How small an adder can be:** {F-034}, {F-090}.
 """
