@@ -16,8 +16,8 @@ These bounds hold in addition to the challenge's rules (self-attention, causal, 
                              both bounds grow by one for every four parameters that answers depend on
     operations               at most STEPS of arithmetic before any attention, and at most STEPS after the attention of
                              each layer
-    activations and norms    at most BENDS in a row after attention, summed over the layers; the bound grows by one for
-                             every four parameters that answers depend on
+    activations and norms    at most ACTIVATIONS in a row after attention, summed over the layers; the bound grows by
+                             one for every four parameters that answers depend on
     between positions        only attention passes information, both before and after it
     other precision          at least the share RIGHT_IN_OTHER_PRECISION of the right answers stays right if a float32
                              model is computed in float64 (a float64 model in float32), and if the numbers in the code
@@ -50,7 +50,7 @@ LITERALS = 10
 CARRIED = 2
 CARRIED_IN_ALL = 4
 PARAMETERS_FOR_ONE_MORE = 4
-BENDS = 8
+ACTIVATIONS = 8
 STEPS = 64
 RIGHT_IN_OTHER_PRECISION = 0.9
 QUALIFYING = 0.99

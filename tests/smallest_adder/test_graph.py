@@ -180,7 +180,7 @@ def test_a_table_in_the_code_is_a_weight(bools):
 def test_a_softmax_over_the_tokens_is_attention_and_where_it_is_multiplied_is_a_mix():
     flow = flow_of(small(lambda model, ids: logits(model, attended(model, ids))))
     assert (len(flow.weights), len(flow.scores), len(flow.mixes)) == (1, 1, 1)
-    assert flow.width == 5
+    assert flow.carried == 5
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_bends_in_a_row_and_steps_after_attention_are_counted():
         return logits(model, x.relu().tanh() + 1)
 
     flow = flow_of(small(forward))
-    assert flow.bends == 2
+    assert flow.activations == 2
     assert flow.steps == 6  # the mix, add, relu, tanh, add, and the product with the head
 
 

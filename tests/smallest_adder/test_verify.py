@@ -129,15 +129,19 @@ BESIDE = {
 }
 """How a sum that the processor made can pass for what attention read (cheat_beside_attention.py)."""
 
+FROM_ONES = ("learned", "ones", "copies", "lengths", "padding")
+"""How numbers can be made without writing any (cheat_numbers_from_ones.py)."""
+
 HARMLESS = {"argmax_replaced": 56, "softmax_replaced": 56, "view_first": 56, "hidden_module": 56, "stack": 56}
 """Submissions that deceive a harness that simply runs the model, and their parameters. Their graphs are honest."""
 
 LITERALS = {
-    "places_in_a_moving_ramp": 10,
-    "tags_in_digits": 8,
-    "literals_in_tokens": 7,
-    "familiar_on_what_moves": 7,
-    "literals_by_attention": 5,
+    "places_in_a_moving_ramp": 28,
+    "tags_in_digits": 11,
+    "literals_in_tokens": 8,
+    "familiar_on_what_moves": 22,
+    "literals_by_attention": 9,
+    "digits_in_prompt": 4,
 }
 """Submissions with one parameter whose other numbers are in the prompt or in the code, and how many they are."""
 
@@ -262,6 +266,12 @@ def test_what_is_read_beside_the_registered_part_of_a_tensor_counts_too():
     found = verify(source, count=20, limits=LIMITS).counts
     assert found is not None
     assert found.parameters == 58
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", FROM_ONES)
+def test_numbers_that_are_made_without_writing_any_are_counted(trick):
+    assert "numbers in the code" in tricked("numbers_from_ones", trick)
 
 
 @pytest.mark.slow

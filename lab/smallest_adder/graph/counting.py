@@ -7,8 +7,9 @@ A number in the code is a weight like any other. Numbers with the same first fiv
 count: familiar numbers (0, 1, 2, usual powers of ten, the square root of a width), sizes that follow from those of the
 parameters, and indices of tokens in operations on tokens. A tensor that the model uses without registering it counts as
 the numbers that describe it (graph/describing.py). So does a constant: a tensor that the code computes and that does
-not depend on the tokens; or it counts as the pieces that it is made of, if these are fewer. Digits beyond the fifth
-cannot hide information, because the numbers are also shaken (graph/program.py).
+not depend on the tokens; or it counts as the pieces that it is made of, if these are fewer. Numbers that operations
+make out of others, such as the sum of two ones, count if they are many. Digits beyond the fifth cannot hide
+information, because the numbers are also shaken (graph/program.py).
 """
 
 import math
@@ -22,7 +23,7 @@ from torch.utils._pytree import tree_map
 from lab.smallest_adder import contract
 from lab.smallest_adder.graph.describing import Unregistered, described, near
 from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
-from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, Value, numbers_in
+from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, Value, numbers_in, real_parts
 from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
 from lab.smallest_adder.graph.program import Program
 from lab.smallest_adder.verdict import Counts
@@ -30,6 +31,13 @@ from lab.smallest_adder.verdict import Counts
 MEETINGS = 4
 """How many operations may combine learned values with numbers in the code before they meet a token; each further one
 counts as a number."""
+SCALINGS = 4
+"""How many operations may make a number out of others, beside one for each parameter; each further one counts as a
+number."""
+FEW = 8
+"""Arithmetic with constants of at most this many numbers makes numbers, not tables."""
+PROPORTIONAL = 1e-3
+"""How far a value may be from a multiple of another, relative to its largest number, and still count as one."""
 FAMILIAR = {
     *(0.5, math.pi, math.pi / 2, 2 * math.pi, math.log(10_000), torch.finfo(torch.float32).eps),
     *(math.sqrt(2 / math.pi), 0.044715, 1.702),  # of GELU
@@ -97,6 +105,8 @@ class Constants:
         drawn = np.random.default_rng(0).choice(np.unique(prompts), (16, graph.tokens))
         ids_BT = np.concatenate([np.resize(prompts[:1], (1, graph.tokens)), drawn])
         _, seen = program.run(ids_BT, watch=graph.downstream({IDS}) - {IDS})
+        self.seen = program.fixed | seen
+        """All values; those that depend on the tokens as rows, one for each sequence."""
         self.learned = graph.downstream(graph.own)
         same = {value: found[0] for value, found in seen.items() if _same_in_all(found)}
         self.steady = program.fixed | same
@@ -144,11 +154,12 @@ class Constants:
     @cached_property
     def in_prompts(self) -> set[float]:
         """The numbers that the prompt hands to the code: whole numbers that the code computes from tokens, and tokens
-        with which it computes, if they are the same in all prompts. Tokens are no numbers if no id is left out."""
+        with which it computes, if they are the same in all prompts. If no id is left out, only tokens that elsewhere
+        stand for digits are numbers."""
         graph, length = self.graph, min(self.prompts.shape[1], self.graph.tokens)
         made, computes, numbers = [], False, {IDS}
         for node in graph.nodes:
-            is_bool = graph.blank[node.results[0]].dtype == torch.bool
+            is_bool = graph.is_bool(node.results[0])
             if not numbers.intersection(node.inputs) or is_bool or node.kind is Kind.MAKE or node.name in LOOK_UPS:
                 continue
             computes |= node.kind is not Kind.MOVE
@@ -159,9 +170,10 @@ class Constants:
         _, seen = self.program.run(ids_BT, made)
         parts = [seen[value][..., :length].double().reshape(len(ids_BT), -1) for value in made]
         told = {float(n) for part in parts if _same_in_all(part) for n in part[0].unique()}
-        ids = np.unique(self.prompts)
-        if computes and ids[-1] >= len(ids):
-            told |= {float(n) for n in self.prompts[0, (self.prompts == self.prompts[0]).all(0)] if n >= len(ids)}
+        if computes:
+            ids, is_same = np.unique(self.prompts), (self.prompts == self.prompts[0]).all(0)
+            digits = {*self.prompts[:, ~is_same].flat}
+            told |= {float(n) for n in self.prompts[0, is_same] if n >= len(ids) or n in digits}
         return told
 
     @cached_property
@@ -198,7 +210,7 @@ class Constants:
 
 def _content(tensor: torch.Tensor, digits: int = 7) -> tuple[torch.Size, float, bytes]:
     """Equal for tensors of equal shape and numbers, up to so many digits of the largest."""
-    numbers = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).double().nan_to_num()
+    numbers = real_parts(tensor).double().nan_to_num()
     size = float(f"{numbers.abs().max():.{digits - 1}e}") if numbers.numel() else 0.0
     return tensor.shape, size, (numbers / (size or 1) * 10**digits).round().numpy().tobytes()
 
@@ -207,7 +219,7 @@ def _same_in_all(found_B: torch.Tensor) -> bool:
     """Whether the rows are equal, or so nearly that they differ by a trace of the tokens alone."""
     if not (found_B.is_floating_point() or found_B.is_complex()):
         return bool((found_B == found_B[:1]).all())
-    parts_B = (torch.view_as_real(found_B) if found_B.is_complex() else found_B).double()
+    parts_B = real_parts(found_B).double()
     finite = parts_B.isfinite()
     if not (finite == finite[:1]).all():
         return False
@@ -248,8 +260,8 @@ def literals(constants: Constants) -> set[float]:
 
 def chosen_places(constants: Constants) -> int:
     """What the code chooses without writing a number: the indices that it picks from tensors that do not depend on the
-    tokens, the pieces that constants are made of, and the times that a learned value is used again (`_used_again`).
-    Each counts like a number in the code.
+    tokens, the pieces that constants are made of, the times that a learned value is used again (`_used_again`), and the
+    numbers that operations make (`_numbers_made`). Each counts like a number in the code.
 
     The first index, the whole length, and parts that are taken one after the other do not count as picked. For tensors
     that are computed from parameters, one choice is free for every four numbers of the parameters.
@@ -270,9 +282,9 @@ def chosen_places(constants: Constants) -> int:
         known = {0, 1, *_parts(sizes)} if len(places) > 1 else {0, graph.tokens, *sizes}
         chosen[is_learned] += 0 if in_order and step in known else len(places)
     chosen[False] += constants.put_together[1] + constants.many_tables
-    chosen[True] += _used_again(constants)
-    free = sum(distinct(readable(graph.tensors), graph.storages).values()) // contract.PARAMETERS_FOR_ONE_MORE
-    return max(0, chosen[True] - free) + chosen[False]
+    parameters = sum(distinct(readable(graph.tensors), graph.storages).values())
+    chosen[True] += _used_again(constants) + _numbers_made(constants, SCALINGS + parameters)
+    return max(0, chosen[True] - parameters // contract.PARAMETERS_FOR_ONE_MORE) + chosen[False]
 
 
 def _beside_tokens(graph: Graph, node: Node) -> bool:
@@ -302,6 +314,47 @@ def _used_again(constants: Constants) -> int:
         if numbers or (is_scaled and node.name in RESHAPING):
             scaled.update(node.results)
     return again + max(0, met - MEETINGS)
+
+
+def _numbers_made(constants: Constants, free: int) -> int:
+    """How many operations beyond `free` make a number out of others, as in `one + one`, where `one` is a parameter
+    divided by itself: arithmetic with constants of a few numbers, and operations whose result is a multiple of an
+    earlier value. Sums of copies and means over padding are such multiples."""
+    nodes = constants.graph.nodes
+    if sum(node.kind in (Kind.SUM, Kind.BEND) for node in nodes) <= free:
+        return 0
+    made = 0
+    directions: dict[int, list[tuple[torch.Tensor, set[float]]]] = {}
+    for node in nodes:
+        constants.program.tick()
+        for value in node.results:
+            tensor = constants.steady.get(value, constants.seen[value])
+            is_few = value in constants.steady and tensor.numel() <= FEW
+            is_new, is_multiple = _direction(tensor, directions)
+            is_arithmetic = node.kind in (Kind.SUM, Kind.BEND) and tensor.is_floating_point()
+            made += is_arithmetic and is_new and (is_few or is_multiple)
+    return max(0, made - free)
+
+
+def _direction(tensor: torch.Tensor, known: dict[int, list[tuple[torch.Tensor, set[float]]]]) -> tuple[bool, bool]:
+    """Whether a tensor's numbers are new, and whether they are a multiple of earlier ones.
+
+    `known`: by length, earlier tensors, divided by their largest number, with the largest numbers that were seen. This
+    one is added.
+    """
+    numbers = real_parts(tensor).double().nan_to_num(0, 0, 0).flatten()
+    if not numbers.any():
+        return False, False
+    numbers = numbers[:1] if bool((numbers - numbers[0]).abs().max() <= PROPORTIONAL * numbers.abs().max()) else numbers
+    largest = numbers[numbers.abs().argmax()]
+    size, numbers = float(f"{float(largest.abs()):.4g}"), numbers / largest
+    for earlier, sizes in known.setdefault(len(numbers), []):
+        if bool((earlier - numbers).abs().max() <= PROPORTIONAL):
+            is_new = size not in sizes
+            sizes.add(size)
+            return is_new, True
+    known[len(numbers)].append((numbers, {size}))
+    return True, False
 
 
 def _same_values(graph: Graph) -> dict[int, object]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
+from lab.smallest_adder.graph.graph import real_parts
 from lab.smallest_adder.graph.program import LOUDEST, SHAKEN
 
 MOST_TO_DESCRIBE = 6
@@ -29,7 +30,7 @@ def described(tensor: torch.Tensor) -> list[float]:
 
     Raises Unregistered if it takes more than `MOST_TO_DESCRIBE` numbers.
     """
-    tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    tensor = real_parts(tensor)
     if tensor.numel() == 1:
         return [float(tensor)]
     tensor = tensor.double().squeeze()

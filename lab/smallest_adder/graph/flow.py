@@ -38,15 +38,15 @@ class Flow(NamedTuple):
     """Sums over the tokens, and for how many queries each is made."""
     carrying: Sequence[int]
     """The weights, and the values between them and the mixes."""
-    width: int
+    carried: int
     """The most numbers that the attentions of one layer carry to a position."""
-    widths: int
+    carried_in_all: int
     """The same, of all layers together."""
-    bends: int
+    activations: int
     """The most activations and norms in a row after the attentions of all layers, together."""
     steps: int
     """The most operations of arithmetic after the attentions of one layer."""
-    before: int
+    steps_before: int
     """Operations of arithmetic, and paddings, before any attention."""
 
 
@@ -59,12 +59,12 @@ def flow_of(graph: Graph) -> Flow:
     scores = [node.inputs[0] if softmaxes else weights for weights, node in found.items()]
     carrying = {weights: _queries(graph, node) for weights, node in found.items()}
     every_position = graph.shape(graph.logits).numel() > graph.shape(graph.logits)[-1]
-    level, bends, layers, values = {IDS: 0}, {IDS: 0}, [_Layer()], []
+    level, activations, layers, values = {IDS: 0}, {IDS: 0}, [_Layer()], []
     mixes: dict[int, int] = {}
     for node in graph.nodes:
         inputs = node.inputs
         here = max((level.get(value, 0) for value in inputs), default=0)
-        bent = max((bends.get(value, 0) for value in inputs if level.get(value, 0) == here), default=0)
+        in_a_row = max((activations.get(value, 0) for value in inputs if level.get(value, 0) == here), default=0)
         carried = [value for value in inputs if value in carrying]
         others = [value for value in inputs if value not in carrying and value not in node.results]
         if carried and node.results[0] not in found:
@@ -75,22 +75,22 @@ def flow_of(graph: Graph) -> Flow:
             # what mixes heads has no tokens, and their sum keeps the keys
             if node.name in CONTRACTIONS and (over_tokens if others else loses_keys):
                 mixes.update(dict.fromkeys(node.results, queries))
-                here, bent = here + 1, 0
+                here, in_a_row = here + 1, 0
                 layers += [_Layer()] * (here == len(layers))
                 mix = graph.blank[node.results[0]]
                 numbers = mix.numel() * (1 + mix.is_complex())
-                layers[here] = layers[here].carrying(numbers, queries, graph.tokens if every_position else 1)
+                layers[here] = layers[here].with_mix(numbers, queries, graph.tokens if every_position else 1)
             else:
                 carrying.update(dict.fromkeys(node.results, queries))
         is_square = node.function is torch.ops.aten.pow.Tensor_Scalar  # as in norms
-        bent += node.kind is Kind.BEND and not is_square
-        bends.update(dict.fromkeys(node.results, bent))
+        in_a_row += node.kind is Kind.BEND and not is_square
+        activations.update(dict.fromkeys(node.results, in_a_row))
         level.update(dict.fromkeys(node.results, here))
         step = node.kind in (Kind.SUM, Kind.BEND) or node.name == "constant_pad_nd"
         layers[here] = layers[here]._replace(steps=layers[here].steps + step)
     for value in graph.downstream(set(found)):
         here = level.get(value, 0)
-        layers[here] = layers[here]._replace(bends=max(layers[here].bends, bends[value]))
+        layers[here] = layers[here]._replace(activations=max(layers[here].activations, activations[value]))
     after = layers[1:] or [_Layer()]
     return Flow(
         {weights: node.name for weights, node in found.items()},
@@ -99,9 +99,9 @@ def flow_of(graph: Graph) -> Flow:
         list(dict.fromkeys(values)),
         mixes,
         list(carrying),
-        max(layer.width for layer in after),
-        sum(layer.width for layer in after),
-        sum(layer.bends for layer in after),
+        max(layer.carried for layer in after),
+        sum(layer.carried for layer in after),
+        sum(layer.activations for layer in after),
         max(layer.steps for layer in after),
         layers[0].steps,
     )
@@ -115,14 +115,14 @@ class _Layer(NamedTuple):
     whole: int = 0
     spread: Fraction = Fraction(0)
     widest: int = 0
-    bends: int = 0
+    activations: int = 0
     steps: int = 0
 
     @property
-    def width(self) -> int:
+    def carried(self) -> int:
         return max(self.whole + math.ceil(self.spread), self.widest)
 
-    def carrying(self, numbers: int, queries: int, positions: int) -> "_Layer":
+    def with_mix(self, numbers: int, queries: int, positions: int) -> "_Layer":
         """This layer with one more sum over the tokens, which gives `numbers` results for `queries` queries.
 
         `positions`: the number of positions over which sums for single queries are spread.

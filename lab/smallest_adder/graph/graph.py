@@ -63,6 +63,11 @@ def numbers_in(given: Any) -> list[int | float]:
     return [leaf for leaf in tree_leaves(given) if isinstance(leaf, int | float) and not isinstance(leaf, bool | Value)]
 
 
+def real_parts(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor in real numbers: those of a complex tensor get a last dimension of two."""
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
 def copied(to: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     """What aten.copy does; torch's own has no rule for `vmap`."""
     return numbers.to(to.dtype).expand(to.shape)
@@ -125,6 +130,9 @@ class Graph(NamedTuple):
 
     def shape(self, value: int) -> torch.Size:
         return self.blank[value].shape
+
+    def is_bool(self, value: int) -> bool:
+        return self.blank[value].dtype == torch.bool
 
     def downstream(self, sources: set[int], by_shape: bool = True) -> set[int]:
         """The values that depend on any of `sources`, and the sources themselves. With `by_shape`, also those that

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
-from lab.smallest_adder.graph.graph import IDS, Graph, Node, numbers_in
+from lab.smallest_adder.graph.graph import IDS, Graph, Node, numbers_in, real_parts
 
 MOST_AT_ONCE = 1024
 NUMBERS_AT_ONCE = 1 << 22
@@ -187,7 +187,7 @@ def _shaken(number: int | float) -> int | float:
 def _shaken_tensor(whole: torch.Tensor) -> torch.Tensor:
     if whole.dtype == torch.bool:
         return whole
-    parts = torch.view_as_real(whole) if whole.is_complex() else whole
+    parts = real_parts(whole)
     numbers = parts.double()
     kept = ((numbers == numbers.round()) & (numbers.abs() < EXACT_BELOW)) | (numbers.abs() > INFINITE_ABOVE)
     up = torch.randint(0, 2, numbers.shape, generator=torch.Generator().manual_seed(0)) * 2 - 1

@@ -21,6 +21,14 @@ SOME = 32
 TINY = 0.05
 """A power below this, or a norm of such an order, is nearly a step at zero."""
 OVERFLOWING = ("exp", "exp2", "expm1", "sinh", "cosh")
+BOUNDS = (
+    ("numbers that the attentions of a layer carry to a position", "carried", contract.CARRIED, True),
+    ("numbers that the attentions of all layers carry to a position", "carried_in_all", contract.CARRIED_IN_ALL, True),
+    ("activations and norms in a row after attentions", "activations", contract.ACTIVATIONS, True),
+    ("operations of arithmetic before any attention", "steps_before", contract.STEPS, False),
+    ("operations of arithmetic after the attentions of a layer", "steps", contract.STEPS, False),
+)
+"""What the contract bounds around attention, the field of `Flow`, the bound, and whether it grows with parameters."""
 
 
 def graph(trial: Trial) -> str:
@@ -164,7 +172,7 @@ def _masks(graph: Graph, counted: set[int]) -> tuple[set[int], set[int]]:
     for node in graph.nodes:
         known = [value in marks or value in masks for value in node.inputs]
         if known and all(known):
-            is_bool = graph.blank[node.results[0]].dtype == torch.bool
+            is_bool = graph.is_bool(node.results[0])
             if is_bool:
                 masks.update(node.results)
             elif (node.kind is Kind.MOVE or node.name == "rsub") and marks.intersection(node.inputs):
@@ -198,7 +206,7 @@ def _check_pairs(graph: Graph) -> None:
     learned, numbers = graph.downstream(graph.own), {IDS}
     for node in graph.nodes:
         given = numbers.intersection(node.inputs)
-        is_bool = graph.blank[node.results[0]].dtype == torch.bool
+        is_bool = graph.is_bool(node.results[0])
         made_elsewhere = is_bool or node.kind is Kind.MAKE or learned.intersection(node.results)
         if not given or made_elsewhere or _is_one_hot(node, numbers):
             continue
@@ -225,7 +233,7 @@ def _check_codes(graph: Graph) -> None:
     learned, tables, numbers, marks = graph.downstream(graph.own), graph.own, {IDS}, set()
     for node in graph.nodes:
         given, inputs = numbers.intersection(node.inputs), node.inputs
-        is_bool = graph.blank[node.results[0]].dtype == torch.bool
+        is_bool = graph.is_bool(node.results[0])
         if learned.intersection(node.results):
             sizes = [sum(graph.shape(value).numel() for value in values) for values in (node.results, inputs)]
             # a table that repeats its numbers, such as sliding windows of them, has been computed from few
@@ -252,24 +260,19 @@ def size_around_attention(trial: Trial) -> str:
     The contract bounds how much attention may carry to a position, depending on the parameters, and how much may be
     computed after it: a layer's norms and its feed-forward fit.
     """
-    free = {"width": contract.CARRIED, "widths": contract.CARRIED_IN_ALL, "bends": contract.BENDS}
-    missing = max(getattr(flow, name) - bound for name, bound in free.items() for flow in trial.flows)
+    grown = [(name, most) for _, name, most, grows in BOUNDS if grows]
+    missing = max(getattr(flow, name) - most for name, most in grown for flow in trial.flows)
     more = _needed(trial, missing * contract.PARAMETERS_FOR_ONE_MORE) // contract.PARAMETERS_FOR_ONE_MORE
-    bounds = (
-        ("numbers that the attentions of a layer carry to a position", "width", contract.CARRIED + more),
-        ("numbers that the attentions of all layers carry to a position", "widths", contract.CARRIED_IN_ALL + more),
-        ("activations and norms in a row after attentions", "bends", contract.BENDS + more),
-        ("operations of arithmetic before any attention", "before", contract.STEPS),
-        ("operations of arithmetic after the attentions of a layer", "steps", contract.STEPS),
-    )
-    for what, name, most in bounds:
-        found = max(getattr(flow, name) for flow in trial.flows)
+    for what, name, bound, grows in BOUNDS:
+        found, most = max(getattr(flow, name) for flow in trial.flows), bound + more * grows
         if found > most:
             raise Objection(f"{found} {what}; at most {most}")
     flow = trial.flows[-1]
-    return (
-        f"attention carries {flow.width} numbers; {flow.bends} activations and norms in a row, {flow.steps} operations"
+    carried, in_a_row = (
+        f"attention carries {flow.carried} numbers",
+        f"{flow.activations} activations and norms in a row",
     )
+    return f"{carried}; {in_a_row}, {flow.steps} operations"
 
 
 def _needed(trial: Trial, most: int) -> int:
