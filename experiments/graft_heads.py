@@ -43,7 +43,7 @@ from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import WAYS, Contrast
+from lab.probing.contrast import CARRY_DIRECTIONS, Contrast
 from lab.probing.instruments import attribution, head_contents, patching
 from lab.probing.instruments.patching import Patch
 from lab.probing.interventions import take
@@ -138,7 +138,7 @@ def tested(
     direction of the carry."""
     groups = {**{str(head): (head,) for head in heads}, "together": heads, "controls": others}
     effect = effects(subject, pairs, groups)
-    return {name: [estimate(effect.at(patch=name, carry=way)) for way in WAYS] for name in groups}
+    return {name: [estimate(effect.at(patch=name, carry=way)) for way in CARRY_DIRECTIONS] for name in groups}
 
 
 @torch.inference_mode()
@@ -168,7 +168,7 @@ def contents(subject: Subject, pairs: Pairs, head: Component) -> dict[str, Any]:
         "head": str(head),
         "explained": {reading: estimate(explained.at(reading=reading)) for reading in head_contents.READINGS},
         "brings": {
-            part: [estimate(effect.at(head=str(head), part=part, carry=way)) for way in WAYS]
+            part: [estimate(effect.at(head=str(head), part=part, carry=way)) for way in CARRY_DIRECTIONS]
             for part in head_contents.PARTS
         },
     }

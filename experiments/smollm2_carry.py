@@ -44,7 +44,7 @@ from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import EVERYWHERE, WAYS
+from lab.probing.contrast import CARRY_DIRECTIONS, EVERYWHERE
 from lab.probing.instruments import head_contents, patching
 from lab.probing.instruments.patching import Patch
 from lab.probing.interventions import said_digits
@@ -136,7 +136,9 @@ def tested(subject: Subject, length: int, column: int, heads: Sequence[Component
     patches = [Patch((head,), EVERYWHERE) for head in heads]
     test = carry_only(length, column - 1, pairs, seed=2)
     effect = patching.patch(subject, test, patches, "effect", {"patch": list(map(str, heads))}, 64).effect
-    return {str(head): {way: estimate(effect.at(patch=str(head), carry=way)) for way in WAYS} for head in heads}
+    return {
+        str(head): {way: estimate(effect.at(patch=str(head), carry=way)) for way in CARRY_DIRECTIONS} for head in heads
+    }
 
 
 def inside(subject: Subject, heads: Sequence[Component], pairs: int) -> dict[str, Any]:
@@ -157,7 +159,7 @@ def inside(subject: Subject, heads: Sequence[Component], pairs: int) -> dict[str
                 "explained": {name: estimate(explained.at(reading=name)) for name in head_contents.READINGS},
                 "steps": {str(carry): [value(number) for number in steps.at(carry=carry).value] for carry in (0, 1)},
                 "exchange": {
-                    part: {way: estimate(exchanged.at(part=part, carry=way)) for way in WAYS}
+                    part: {way: estimate(exchanged.at(part=part, carry=way)) for way in CARRY_DIRECTIONS}
                     for part in head_contents.PARTS
                 },
                 "told": told(subject, head, column, direction),

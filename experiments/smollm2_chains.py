@@ -41,7 +41,7 @@ from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import EVERYWHERE, WAYS
+from lab.probing.contrast import CARRY_DIRECTIONS, EVERYWHERE
 from lab.probing.instruments import patching
 from lab.probing.instruments.patching import Donor, Patch
 from lab.probing.pairs import Pairs, same_carry
@@ -96,16 +96,18 @@ def patched(subject: Subject, pairs: Pairs, head: str, donor: Donor | None) -> d
     """The effect of the head, with its interval, for each direction of the carry."""
     patch = Patch((Component.named(head),), EVERYWHERE)
     effect = patching.patch(subject, pairs, [patch], "effect", {"patch": [head]}, BATCH, donor).effect
-    return {way: estimate(effect.at(patch=head, carry=way)) for way in WAYS}
+    return {way: estimate(effect.at(patch=head, carry=way)) for way in CARRY_DIRECTIONS}
 
 
 def effects_table(found: Mapping[int, dict[str, Any]]) -> Table:
     lines: list[tuple[Entry, ...]] = []
     for seed, one in found.items():
-        cells = [shown(estimated(known[way])) for known in one["effects"].values() for way in WAYS]
+        cells = [shown(estimated(known[way])) for known in one["effects"].values() for way in CARRY_DIRECTIONS]
         lines.append((str(seed), one["head"], *cells))
     title = f"How far a head's output from a donor moves the answer towards the other carry, {MODEL} (%, 95 %)"
-    return Table(title, ("seed", "head", *(f"{kind}, {way}" for kind in (OTHER, SAME) for way in WAYS)), lines, 2)
+    return Table(
+        title, ("seed", "head", *(f"{kind}, {way}" for kind in (OTHER, SAME) for way in CARRY_DIRECTIONS)), lines, 2
+    )
 
 
 if __name__ == "__main__":

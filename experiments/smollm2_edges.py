@@ -44,7 +44,7 @@ from lab.probing.components import Component
 from lab.probing.contrast import Contrast
 from lab.probing.instruments import edges
 from lab.probing.instruments.edges import Graph
-from lab.probing.measured import either_way
+from lab.probing.measured import max_abs_over_directions
 from lab.probing.pairs import Pairs, carry_only
 from lab.progress import quiet_libraries
 
@@ -149,7 +149,7 @@ def ranked(asked: Asked, count: int, steps: int) -> dict[str, Any]:
     graph = Graph(subject)
     right_N = asked.right(count, 1)
     both = edges.attribute(subject, pairs, steps)
-    scores_UR = np.where(graph.is_edge_UR, np.nan_to_num(either_way(both.value)), 0)
+    scores_UR = np.where(graph.is_edge_UR, np.nan_to_num(max_abs_over_directions(both.value)), 0)
     order = np.argsort(-np.abs(scores_UR), axis=None, kind="stable")[: round(KEPT * graph.count)]
     named = [np.unravel_index(int(place), scores_UR.shape) for place in order[:NAMED]]
     return {

@@ -99,7 +99,7 @@ def ours(config: FinetuneConfig, folder: str) -> StepTimes:
     training = adapter_training(config, model, tokenizer, training_sets(config, Wording(), tokenizer))
     times = StepTimes()
     run = Run.open(Path(folder) / "run", "name: speed\n")
-    train(replace(training, method=training.method._replace(callbacks=[times])), run)
+    train(replace(training, callbacks=[times]), run)
     return times
 
 

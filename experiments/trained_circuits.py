@@ -26,7 +26,7 @@ from lab.probing.benchmark.families import trained
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE
-from lab.probing.instruments import ablation, edges, patching
+from lab.probing.instruments import edges, patching
 from lab.probing.instruments.writes import EMBEDDING
 from lab.probing.pairs import Pairs
 
@@ -48,7 +48,7 @@ def nodes(subject: Subject, pairs: Pairs) -> frozenset[Component]:
 
     Raises what `patching.patch` raises.
     """
-    every = [group[0] for group in ablation.components(subject)]
+    every = subject.components
 
     def off(circuits: Sequence[frozenset[Component]]) -> list[float]:
         """How far the worse of both tests is off, in both directions of the carry."""

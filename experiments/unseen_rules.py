@@ -43,7 +43,7 @@ from lab.text.traces.tracing import trace
 from lab.training.from_scratch import train_from_scratch
 from lab.training.problem_sets import ProblemSet, TrainingSets
 from lab.training.sequences import SequenceCollator, sequence_loss
-from lab.training.trainer import Method, Training
+from lab.training.trainer import Training
 
 HERE = Path(__file__).parent
 TEXT = """\
@@ -111,8 +111,11 @@ def main(arguments: list[str]) -> None:
     with config.open_run() as run:
         run.record_environment(device="cpu")
         bfloat16 = pretrained.resolve_dtype(config.model) == torch.bfloat16
-        method = Method(collate, sequence_loss, bfloat16=bfloat16, compile=config.training.compile)
-        train_from_scratch(Training(model, tokenizer, config.training, sets, method, config.seed), run)
+        settings, compiled = config.training, config.training.compile
+        training = Training(
+            model, tokenizer, settings, sets, config.seed, collate, sequence_loss, bfloat16=bfloat16, compile=compiled
+        )
+        train_from_scratch(training, run)
         rows = []
         for length in TESTED:
             old = [item for rule in seen for item in asked(rule, length, 5)]
@@ -150,11 +153,11 @@ def words_of(rules: Sequence[Rule]) -> list[str]:
 
 def numbers(purpose: str, index: int, longest: int, exactly: bool = False) -> tuple[str, str]:
     """Two numbers of up to `longest` digits; if `exactly`, at least one of them has that many."""
-    luck = np.random.Generator(philox(purpose, index))
-    lengths = [int(n) for n in luck.integers(1, longest + 1, 2)]
+    generator = np.random.Generator(philox(purpose, index))
+    lengths = [int(n) for n in generator.integers(1, longest + 1, 2)]
     if exactly:
-        lengths[int(luck.integers(2))] = longest
-    a, b = ("".join(map(str, luck.integers(0, 10, length))) for length in lengths)
+        lengths[int(generator.integers(2))] = longest
+    a, b = ("".join(map(str, generator.integers(0, 10, length))) for length in lengths)
     return a, b
 
 

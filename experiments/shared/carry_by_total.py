@@ -65,12 +65,12 @@ def by_total(subject: Subject, heads: Sequence[str] = ()) -> Curves:
 
     Raises ModelError if the subject gets fewer than half of the pairs right.
     """
-    contrast = Contrast.able(subject, carry_only(LENGTH, TENS, PAIRS, seed=2), BATCH)
+    contrast = Contrast.of_right_pairs(subject, carry_only(LENGTH, TENS, PAIRS, seed=2), BATCH)
     parts = (*map(Component.named, heads), Component("post", subject.layers - 1))
     margins_BTP = np.concatenate([_given_totals(contrast, rows, parts) for rows in batches(len(contrast), BATCH)])
     # a margin is for the source's digit, which is that of "carry" only if the base has none
-    without_B = np.where(contrast.way_B == 0, contrast.corrupt_B, -contrast.clean_B)
-    towards_BTP = margins_BTP * np.where(contrast.way_B == 0, 1, -1)[:, None, None]
+    without_B = np.where(contrast.direction_B == 0, contrast.corrupt_B, -contrast.clean_B)
+    towards_BTP = margins_BTP * np.where(contrast.direction_B == 0, 1, -1)[:, None, None]
     moved_NTP = _both(towards_BTP - without_B.mean())
     own_gap_N = _both(contrast.clean_B - contrast.corrupt_B)
     gap_N = np.full(len(moved_NTP), own_gap_N.mean())
@@ -108,7 +108,7 @@ def _given_totals(contrast: Contrast, rows: slice, parts: Sequence[Component]) -
         donors = contrast.donors(with_totals(contrast.base.numbers, TENS, [total] * len(contrast), seed=total))
         _, given = subject.activations(donors.part(rows), [part.hook_point for part in parts])
         hooks = replacing([(part,) for part in parts], given, at_CBT)
-        found.append(runs.again(layers, hooks, len(parts)).T)
+        found.append(runs.rerun(layers, hooks, len(parts)).T)
     return torch.stack(found, 1).cpu().numpy()
 
 

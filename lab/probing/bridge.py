@@ -1,14 +1,15 @@
 """Any model of the lab, opened in TransformerLens (`TransformerBridge`, version 4).
 
-A subject is a bridge together with the way in which its model is asked for sums. Hook points have TransformerLens'
-names, such as blocks.3.attn.hook_pattern (B, H, T, T), blocks.3.attn.hook_z (B, T, H, head width),
+A subject is a bridge together with a writer, which knows how the model is asked for sums. Hook points have
+TransformerLens' names, such as blocks.3.attn.hook_pattern (B, H, T, T), blocks.3.attn.hook_z (B, T, H, head width) and
 blocks.3.hook_resid_pre (B, T, D). Only activations that are asked for are kept: all activations of even a small model
-for 64 prompts would take gigabytes.
+would take gigabytes for 64 prompts.
 
 Shapes: B sums, T tokens, V words of the vocabulary, H heads, D width of the model.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,16 +30,16 @@ from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
 from lab.text.notation import Notation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
-"""The name of a hook point, and a function that replaces its activation: change(activation, hook=point)."""
+"""The name of a hook point, and a function that returns its new activation: change(activation, hook=point)."""
 
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 2e-2, torch.float16: 5e-3}
-"""How far logits that are computed in another way may be off, as a share of the largest, by the type of the weights."""
+"""How far logits that are computed in two ways may differ, as a share of the largest, by the type of the weights."""
 _EXAMPLES = ((12, 9), (358, 426), (95, 5))
 """Sums on which a bridge is checked. Their lengths differ, so that some rows have padding."""
 
 
 class Subject:
-    """An opened model, and how it is asked for sums."""
+    """An opened model, and a writer that says how it is asked for sums."""
 
     def __init__(self, name: str, bridge: TransformerBridge, writer: SumWriter) -> None:
         self.name, self.bridge, self.writer = name, bridge, writer
@@ -48,12 +49,12 @@ class Subject:
 
     @classmethod
     def from_bridge(cls, opened: TransformerBridge, prompt: str = "Add: {a} + {b} = ", name: str = "") -> "Subject":
-        """Any TransformerBridge that has a tokenizer, such as `TransformerBridge.boot_transformers("gpt2")`.
+        """A subject from any TransformerBridge with a tokenizer, such as `TransformerBridge.boot_transformers("gpt2")`.
 
         `prompt`: a text with {a} and {b} in this order; see `TextSums`. It should not begin with {a}: many heads attend
         to the first token whatever it is, and would seem to look at a digit.
-        Raises ModelError for anything but a bridge, and for a bridge without a tokenizer, or with one in whose tokens
-        digits cannot be located; TaskError for a prompt with other fields.
+        Raises ModelError for anything but a bridge, for a bridge without a tokenizer, and for a tokenizer in whose
+        tokens digits cannot be located; TaskError for a prompt with other fields.
         """
         if not hasattr(opened, "run_with_hooks"):
             what = f"{type(opened).__name__} {str(opened)[:40]!r}"
@@ -67,7 +68,7 @@ class Subject:
 
     @classmethod
     def from_name(cls, name: str, prompt: str = "") -> "Subject":
-        """See `open_model`: a run directory, or any causal model of Hugging Face by its name or folder."""
+        """A run directory, or any causal model of Hugging Face by its name or folder; see `open_model`."""
         return open_model(name, prompt)
 
     @property
@@ -78,7 +79,7 @@ class Subject:
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """The sites of the stream in each layer; without "mid" if attention and MLP read the same stream."""
+        """The sites of the residual stream in each layer; without "mid" if attention and MLP run in parallel."""
         parallel = "blocks.0.hook_resid_mid" not in self.bridge.hook_dict
         return tuple(site for site in SITES if not (parallel and site == "mid"))
 
@@ -92,9 +93,8 @@ class Subject:
     def logits(self, sums: Sums, hooks: Sequence[Hook] = ()) -> torch.Tensor:
         """The logits (B, T, V). The hooks are removed afterwards, even after an error. Gradients are recorded unless
         torch's gradient mode is off. Raises TaskError for sums that are too long for a model with fixed positions, and
-        ModelError for a hook without a hook point."""
-        if unknown := [name for name, _ in hooks if name not in self.bridge.hook_dict]:
-            raise ModelError(f"{self.name}: there is no hook point {unknown[0]}")
+        ModelError for a hook point that does not exist."""
+        self._check_hook_points(name for name, _ in hooks)
         try:
             return self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=list(hooks))
         except ValueError as error:
@@ -107,37 +107,41 @@ class Subject:
     def activations(
         self, sums: Sums, names: Sequence[str], hooks: Sequence[Hook] = ()
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Logits (B, T, V), and the activations by name. Raises ModelError for a name without a hook point."""
-        if unknown := [name for name in names if name not in self.bridge.hook_dict]:
-            side_by_side = ": its attention and its MLP read the same stream, so there is none between them"
-            side = unknown[0].endswith("mid") and unknown[0].replace("mid", "pre") in self.bridge.hook_dict
-            why = side_by_side if side else ""
-            raise ModelError(f"{self.name}: there is no hook point {unknown[0]}{why}")
+        """The logits (B, T, V), and the activations by the name of their hook point. Raises the errors of `logits`."""
+        self._check_hook_points(names)
         found: dict[str, torch.Tensor] = {}
         return self.logits(sums, [*hooks, *keeping(names, found)]), found
+
+    def _check_hook_points(self, names: Iterable[str]) -> None:
+        points = self.bridge.hook_dict
+        for name in names:
+            if name not in points:
+                parallel = name.endswith("mid") and name.replace("mid", "pre") in points
+                why = ": its attention and its MLP read the same stream, so there is none between them"
+                raise ModelError(f"{self.name}: there is no hook point {name}{why if parallel else ''}")
 
 
 def keeping(names: Sequence[str], kept: dict[str, torch.Tensor], apart: bool = False) -> list[Hook]:
     """Hooks that put activations into `kept`, by the given names (a hook point may have several names).
 
-    `apart`: give each hook point a tensor of its own. Otherwise the skip connection may read the same tensor, and the
-    gradient with respect to it would include that of the rest of the stream.
+    `apart`: give each hook point a tensor of its own. Without this, the skip connection may read the same tensor, and
+    the gradient with respect to it would include the gradient through the skip connection.
     """
 
-    def keep(name: str) -> Hook:
+    def keep(activation: torch.Tensor, hook: Any, name: str) -> torch.Tensor:
         # return what is kept, so that the model goes on with this very tensor and not with another view of it
-        return name, lambda activation, hook: kept.setdefault(
-            name, activation.view_as(activation) if apart else activation
-        )
+        return kept.setdefault(name, activation.view_as(activation) if apart else activation)
 
-    return [keep(name) for name in names]
+    return [(name, partial(keep, name=name)) for name in names]
 
 
 def open_model(name: str, template: str = "") -> Subject:
-    """Opens a run directory of lab pretrain or lab finetune, a folder of adapters, or a pretrained model by its name or
-    folder.
+    """Opens a run directory of lab pretrain or lab finetune, a folder of adapters, or a pretrained model.
 
-    `template`: how a pretrained model is asked (`TextSums`); models from scratch are asked in their own notation.
+    Args:
+        name: the folder, or the name of the pretrained model.
+        template: how a pretrained model is asked (`TextSums`); models from scratch are asked in their own notation.
+
     Raises ModelError if the model is not available, or if the bridge does not compute what the model computes, and
     TaskError for a template with other fields.
     """
@@ -155,12 +159,12 @@ def open_model(name: str, template: str = "") -> Subject:
 def bridge(
     name: str, model: PreTrainedModel, writer: SumWriter, tokenizer: PreTrainedTokenizerBase | None = None
 ) -> Subject:
-    """A subject from a model in memory, which the bridge changes: do not use the model itself afterwards.
+    """A subject from a model in memory. The bridge changes the model: do not use the model itself afterwards.
 
-    Adapters that could not be merged (into bfloat16 or quantized weights) stay beside the weights: activations are
-    exact, but weights that the bridge shows, such as W_Q, are those of the base model.
-    Raises ModelError if the bridge does not support the model, if its logits are not the model's, or if attention does
-    not sum to one.
+    Adapters that could not be merged (into bfloat16 or quantized weights) stay beside the weights. Activations are then
+    exact, but the weights that the bridge shows, such as W_Q, are those of the base model.
+    Raises ModelError if the bridge does not support the model, if its logits are not the model's, or if attention
+    patterns do not sum to one.
     """
     from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 
@@ -192,7 +196,7 @@ def bridge(
 
 @torch.inference_mode()
 def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
-    """Raises ModelError unless the subject has these logits, and all its attention sums to one."""
+    """Raises ModelError unless the subject has these logits, and each query's attention sums to one."""
     patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
     logits_BTV, found = subject.activations(sums, patterns)
     scale = expected_BTV.masked_fill(expected_BTV.isinf(), 0).float().abs().max()  # -inf: forbidden tokens

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 
 from lab.errors import ModelError
-from lab.numbers.additions import addition
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
@@ -31,21 +30,23 @@ from lab.probing.instruments import (
 )
 from lab.probing.instruments.alignment import Aligned
 from lab.probing.instruments.subspaces import Subspace
-from lab.probing.measured import Measured, either_way
-from lab.probing.pairs import Pairs, carry_only, cross_digit
+from lab.probing.measured import Measured, max_abs_over_directions
+from lab.probing.pairs import Pairs, carry_only, cross_digit, operands
 from lab.probing.positions import Sums
 
 _STRONGEST = 6
 """Number of heads that are patched token by token and in pairs, and number of senders in path patching."""
 _TRIED_PLACES = 3
-"""Number of places at which a learned subspace is tested. The best one by rate may be an illusion, the next one not:
-the part that is read may exchange the carry at a place where the whole subspace does so less well."""
+"""Largest number of places at which a learned subspace is tested, those with the highest rates first: it may be an
+illusion at the best place, and the carry at the next one."""
 _STEPS = 20
 """Points of integrated gradients. With five, even signs may be wrong."""
 _EDGE_PAIRS = 16
+"""Number of pairs on which edges are attributed: gradients of all edges are kept for each pair."""
 _OPENED = 3
 """Number of heads whose contents are read."""
 _FEW_LAYERS = 6
+"""Number of layers, evenly spaced, for instruments that take many passes per layer."""
 
 
 class Session:
@@ -58,8 +59,7 @@ class Session:
     def sums_of(self, length: int, count: int | None = None) -> Sums:
         """Sums of a length. `count`: how many; `sums.per_length` of the config if not given."""
         asked = self.config.sums
-        drawn = (addition(asked.stratum, length, self.seed, i) for i in range(count or asked.per_length))
-        return self.subject.sums([(int(problem.a), int(str(problem.b))) for problem in drawn])
+        return self.subject.sums(operands(asked.stratum, length, self.seed, count or asked.per_length))
 
     @cached_property
     def by_length(self) -> dict[int | str, Sums]:
@@ -82,51 +82,48 @@ class Session:
 
     @cached_property
     def same_layout(self) -> Sums:
-        """Sums whose answers have the same number of digits too, so that tokens can be compared by position."""
+        """Those of `trained` whose answers have the most frequent number of digits, so that tokens can be compared by
+        position."""
         answers = [len(str(a + b)) for a, b in self.trained.numbers]
         most = max(set(answers), key=answers.count)
         return self.subject.sums([pair for pair, n in zip(self.trained.numbers, answers, strict=True) if n == most])
 
+    def pairs_of(self, count: int, stream: int) -> Pairs:
+        """Pairs that differ only in the carry into the column. `stream`: a different number draws different pairs."""
+        return carry_only(self.config.sums.trained, self.column - 1, count, self.seed + stream)
+
     @cached_property
     def pairs(self) -> Pairs:
-        """Pairs that differ in nothing but the carry into the column."""
-        asked = self.config.sums
-        return carry_only(asked.trained, self.column - 1, asked.pairs, self.seed)
+        return self.pairs_of(self.config.sums.pairs, 0)
 
     @cached_property
     def discovery_pairs(self) -> Pairs:
-        """As many other pairs, on which heads and MLPs are chosen that are then measured on `pairs`."""
-        asked = self.config.sums
-        return carry_only(asked.trained, self.column - 1, asked.pairs, self.seed + 10)
+        """The pairs on which heads and MLPs are chosen; they are then measured on `pairs`."""
+        return self.pairs_of(self.config.sums.pairs, 10)
 
-    @property
-    def few_pairs(self) -> Pairs:
-        """The first few pairs, for attributing edges: gradients of all edges are kept for each pair."""
+    @cached_property
+    def edge_pairs(self) -> Pairs:
+        """The pairs on which edges are attributed."""
         return self.pairs.part(slice(_EDGE_PAIRS))
-
-    @property
-    def other_pairs(self) -> Pairs:
-        """As many other pairs, on which circuits are tested that were found on the few."""
-        return carry_only(self.config.sums.trained, self.column - 1, _EDGE_PAIRS, self.seed + 1)
 
     @cached_property
     def head_effects(self) -> np.ndarray:
-        """The effect of each head at all tokens on the discovery pairs, (layers, heads): the larger one of the two
-        directions of the carry."""
-        return either_way(patching.patch_heads(self.subject, self.discovery_pairs).effect.value)[..., 0]
+        """The effect of patching each head at all tokens on the discovery pairs, (layers, heads): the larger one of the
+        two directions of the carry."""
+        return max_abs_over_directions(patching.patch_heads(self.subject, self.discovery_pairs).effect.value)[..., 0]
 
     def strongest_heads(self, count: int) -> list[Component]:
+        """The heads with the largest `head_effects`."""
         places = np.argsort(-self.head_effects, axis=None, kind="stable")[:count]
         return [Component("head", *divmod(int(place), self.subject.heads)) for place in places]
 
     @cached_property
     def aligned(self) -> list[Aligned]:
-        """Heads that look at digits by their place, at the length that the model can add."""
+        """The heads that attend to the digits of one place, at the length that the model can add."""
         return alignment.aligned_heads(alignment.alignment(self.subject, {self.config.sums.trained: self.trained}))
 
     @property
     def few_layers(self) -> range:
-        """At most `_FEW_LAYERS`, evenly spaced, for instruments that take many passes a layer."""
         return range(0, self.subject.layers, -(-self.subject.layers // _FEW_LAYERS))
 
     @cached_property
@@ -139,14 +136,16 @@ class Session:
 
     @cached_property
     def evidence(self) -> dict[tuple[interchange.Place, str], illusion.Evidence]:
-        """Evidence on each kind of learned subspace, and on what is left of it without the part that nothing reads
-        ("das, mended"): at the first place where it holds, of those where it exchanges the carry best, or at the very
-        best one if it holds nowhere."""
+        """The evidence on each kind of learned subspace, and on the same subspace without the part that nothing reads
+        ("das, mended"). Of the `_TRIED_PLACES` places with the highest rates, it is that at the first one where the
+        claim holds, or at the best one if the claim holds nowhere."""
         rates, subspaces = self.interchanged
         found: dict[tuple[interchange.Place, str], illusion.Evidence] = {}
         for name in interchange.LEARNED:
             places = [place for place, other in subspaces if other == name]
-            distinct = [one for one in places if one.site != "pre" or _leaving_before(one) not in places]
+            # the stream that enters a layer is the one that leaves the layer before
+            same = {one._replace(layer=one.layer + 1, site="pre") for one in places if one.site == "post"}
+            distinct = [one for one in places if one not in same]
             ranked = sorted(distinct, key=lambda place: -float(_target_rate(rates, place, name)))
             tried = []
             for place in ranked[:_TRIED_PLACES]:
@@ -158,10 +157,11 @@ class Session:
         return found
 
     def _examined(self, place: interchange.Place, name: str) -> dict[str, illusion.Evidence]:
-        """Evidence on a subspace at a place, and on the mended one, by name."""
+        """The evidence on a subspace at a place, and on the same subspace without the part that nothing reads, by
+        name."""
         asked, (_, subspaces) = self.config.sums, self.interchanged
         test = cross_digit(asked.trained, self.column, asked.pairs, self.seed + 2)  # the place was chosen on others
-        wrote = illusion.read_writes(self.subject, self.few_pairs, place)
+        wrote = illusion.read_writes(self.subject, self.edge_pairs, place)
         others = {other: subspaces[place, other].basis_DR for other in interchange.LEARNED if other != name}
         examine = partial(
             illusion.examine, self.subject, place=place, test=test, wrote=wrote, compared=others,
@@ -175,8 +175,9 @@ class Session:
 
     @cached_property
     def carry(self) -> surgery.CarrySite:
-        """Where the carry is: the subspace that exchanges it at the highest rate, if possible among those that pass the
-        tests of `illusion`. These need a model whose writes sum to the stream; for others only the rate counts."""
+        """Where the carry is: the subspace that exchanges it at the highest rate, of those that pass the tests of
+        `illusion` if any do. The tests need a model whose writes sum to the residual stream; for other models, only the
+        rate counts."""
         rates, subspaces = self.interchanged
         try:
             found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
@@ -206,8 +207,8 @@ class Session:
 
     @torch.inference_mode()
     def attention(self, heads: Sequence[Component] = ()) -> list[tuple[str, list[str], list[str], np.ndarray]]:
-        """Title, tokens, names of heads and patterns (H, T, T) for a few sums. Without `heads`, all heads of the last
-        layer."""
+        """For a few sums: a title, the tokens, the names of the heads, and their patterns (H, T, T). `heads`: all heads
+        of the last layer if not given."""
         last = self.subject.layers - 1
         heads = heads or [one for one in self.subject.components if one.kind == "head" and one.layer == last]
         names = [f"blocks.{head.layer}.attn.hook_pattern" for head in heads]
@@ -222,11 +223,6 @@ class Session:
         return shown
 
 
-def _leaving_before(place: interchange.Place) -> interchange.Place:
-    """What leaves the layer before a place that enters a layer: the same stream."""
-    return place._replace(layer=place.layer - 1, site="post")
-
-
 def _target_rate(rates: Measured, place: interchange.Place, subspace: str) -> np.ndarray:
     labels = {**place._asdict(), "subspace": subspace, "change": "interchange", "direction": "both"}
     return rates.at(**labels, outcome="target").value
@@ -239,7 +235,7 @@ def _alignment(session: Session) -> list[Measured]:
 
 
 def _ablation(session: Session) -> list[Measured]:
-    groups = ablation.components(session.subject)
+    groups = [(one,) for one in session.subject.components]
     found = []
     for replacement in ("mean", "resample"):
         lost = ablation.ablate(session.subject, session.same_layout, groups, replacement, "queries", session.batch_size)
@@ -248,8 +244,8 @@ def _ablation(session: Session) -> list[Measured]:
 
 
 def _patching(session: Session) -> list[Measured]:
-    """All heads, each at all tokens at once. Only the strongest heads on other pairs are also patched token by token,
-    because a large model has many heads."""
+    """All heads at all tokens; then the heads that were strongest on the discovery pairs, token by token and in
+    pairs, because a large model has too many heads for that."""
     subject, pairs = session.subject, session.pairs
     heads = patching.patch_heads(subject, pairs)
     strongest = session.strongest_heads(_STRONGEST)
@@ -265,19 +261,19 @@ def _patching(session: Session) -> list[Measured]:
 
 
 def _path_patching(session: Session) -> list[Measured]:
-    """Paths from the heads and MLPs that have the largest effects of patching on other pairs."""
+    """Paths from the heads and MLPs that have the largest effects on the discovery pairs."""
     subject = session.subject
-    mlps = either_way(patching.patch_mlps(subject, session.discovery_pairs, (patching.EVERYWHERE,)).effect.value)
-    effects = {Component("mlp", layer): float(mlps[layer, 0]) for layer in range(subject.layers)}
-    heads = [one for one in subject.components if one.kind == "head"]
-    effects |= {head: float(session.head_effects[head.layer, head.head]) for head in heads}
+    by_mlp = patching.patch_mlps(subject, session.discovery_pairs, (patching.EVERYWHERE,)).effect.value
+    mlps = [Component("mlp", layer) for layer in range(subject.layers)]
+    effects = dict(zip(mlps, max_abs_over_directions(by_mlp)[:, 0], strict=True))
+    effects |= {Component("head", *place): effect for place, effect in np.ndenumerate(session.head_effects)}
     senders = sorted(effects, key=lambda one: -effects[one])[:_STRONGEST]
     return [*path_patching.patch_paths(subject, session.pairs, senders, path_patching.receivers(subject))]
 
 
 def _head_contents(session: Session) -> list[Measured]:
-    """The contents of the heads that have the largest effects of patching on other pairs. Directions are learned on
-    half of the sums."""
+    """The contents of the heads that have the largest effects on the discovery pairs. Directions are learned on half of
+    the sums, and measured on the other half."""
     subject, heads, half = session.subject, session.strongest_heads(_OPENED), len(session.probed) // 2
     train, test = session.probed.part(slice(0, half)), session.probed.part(slice(half, None))
     found = head_contents.contents(subject, heads, [session.column], train, test, session.batch_size)
@@ -328,8 +324,10 @@ def _heuristics(session: Session) -> list[Measured]:
 
 
 def _edges(session: Session) -> list[Measured]:
-    found = edges.attribute(session.subject, session.few_pairs, steps=_STEPS)
-    return [found, edges.curve(session.subject, session.other_pairs, either_way(found.value)).faithfulness]
+    """Circuits are tested on other pairs than those on which they were found."""
+    found = edges.attribute(session.subject, session.edge_pairs, steps=_STEPS)
+    other_pairs = session.pairs_of(_EDGE_PAIRS, 1)
+    return [found, edges.curve(session.subject, other_pairs, max_abs_over_directions(found.value)).faithfulness]
 
 
 INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {

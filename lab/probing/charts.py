@@ -10,13 +10,16 @@ from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.numbers.statistics import Estimate
 
 _GROWING = ((0, "#ffffff"), (1, "#0a6ebd"))
-_LARGER = 10
-"""Arrays whose sizes differ by a larger factor do not share a scale."""
 _DIVERGING = ((0, "#c0392b"), (0.5, "#ffffff"), (1, "#0a6ebd"))
+_LARGER = 10
+"""Arrays whose largest values differ by a larger factor do not share a scale."""
+
+
+_AXIS = {"type": "category", "automargin": True}
 
 
 class Labelled(NamedTuple):
-    """Values, their intervals and their axes. Each array has one dimension for each axis; nan means not measured."""
+    """Values with their intervals and their axes. Each array has one dimension for each axis; nan: not measured."""
 
     name: str
     axes: dict[str, list[Any]]
@@ -50,11 +53,11 @@ def table(measured: Labelled) -> Table:
 
 
 def figure(*beside: Labelled) -> dict[str, Any]:
-    """A plotly figure of arrays with the same axes: a heat map of layers and heads, or else of the last two axes;
-    points with intervals if there is only one axis.
+    """A plotly figure of arrays with the same axes: a heat map of layers and heads, or of the last two axes if these
+    are not among the axes; points with intervals if there is only one axis.
 
-    Several arrays, such as an effect and its control, are drawn beside each other on one scale. A menu chooses among
-    the combinations of the other axes; at first it shows the one with the largest value. Raises ValueError for arrays
+    Several arrays, such as an effect and its control, are drawn beside each other on one scale. A menu chooses the
+    labels of all other axes; at first, it shows the combination with the largest value. Raises ValueError for arrays
     with different axes.
     """
     axes = _with_an_axis(beside[0]).axes
@@ -81,8 +84,8 @@ def figure(*beside: Labelled) -> dict[str, Any]:
 
 
 def groups(measured: Sequence[Labelled]) -> list[list[Labelled]]:
-    """Groups successive arrays with the same axes, which share a figure. An array whose values are much larger than
-    those of its group's first array begins a new group, because the first could not be seen on its scale."""
+    """Groups successive arrays with the same axes, which share a figure. An array with much larger values than the
+    first array of the group begins a new group, because the first one could not be seen on its scale."""
     found: list[list[Labelled]] = []
     for one in measured:
         before = found[-1][0] if found else None
@@ -94,47 +97,35 @@ def groups(measured: Sequence[Labelled]) -> list[list[Labelled]]:
 
 
 def _size(measured: Labelled) -> float:
-    """The largest absolute value."""
-    known = measured.value[np.isfinite(measured.value)]
-    return float(np.abs(known).max()) if known.size else 0.0
+    """The largest absolute value; 0 if nothing was measured."""
+    return float(np.abs(measured.value).max(where=np.isfinite(measured.value), initial=0.0))
 
 
 Updates: TypeAlias = list[dict[str, Any]]
-"""What each choice of the menu sets in each trace."""
+"""For each choice of the menu, the properties that it sets, with one value for each trace."""
 
 
 def _maps(arrays: Sequence[Labelled], shown: Sequence[str]) -> tuple[Any, Any, Updates]:
-    axes, count = arrays[0].axes, len(arrays)
-    known = np.concatenate([one.value[np.isfinite(one.value)] for one in arrays])
-    bound = float(np.abs(known).max()) if known.size else 1.0
-    diverging = bool(known.size and known.min() < 0)
-    down, across = ([str(label) for label in axes[name]] for name in shown)
-    gap = 0.04
+    axes, count, gap = arrays[0].axes, len(arrays), 0.04
     width = (1 + gap) / count
-    layout: dict[str, Any] = {
-        "coloraxis": {
-            "colorscale": _DIVERGING if diverging else _GROWING,
-            "cmin": -bound if diverging else 0,
-            "cmax": bound,
-        },
-        "annotations": [
-            {"text": one.name, "x": n * width, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper"}
-            | {"yanchor": "bottom", "showarrow": False}
-            for n, one in enumerate(arrays)
-            if count > 1
-        ],
-    }
+    bound = max(map(_size, arrays)) or 1.0
+    diverging = any((one.value < 0).any() for one in arrays)
+    down, across = ([str(label) for label in axes[name]] for name in shown)
+    hover = f"{shown[0]} %{{y}}, {shown[1]} %{{x}}: %{{z:.3f}}<extra></extra>"
+    trace = {"type": "heatmap", "x": across, "y": down, "coloraxis": "coloraxis", "hovertemplate": hover}
+    scale = {"colorscale": _DIVERGING, "cmin": -bound} if diverging else {"colorscale": _GROWING, "cmin": 0}
+    layout: dict[str, Any] = {"coloraxis": {**scale, "cmax": bound}, "annotations": []}
     traces = []
-    for n in range(count):
-        number = str(n + 1) if n else ""
-        hover = f"{shown[0]} %{{y}}, {shown[1]} %{{x}}: %{{z:.3f}}<extra></extra>"
-        trace = {"type": "heatmap", "x": across, "y": down, "coloraxis": "coloraxis", "hovertemplate": hover}
+    for n, one in enumerate(arrays):
+        number, left = str(n + 1) if n else "", n * width
         traces.append({**trace, "xaxis": f"x{number}", "yaxis": f"y{number}"})
-        domain = [n * width, min(1.0, n * width + width - gap)]
-        axis = {"type": "category", "automargin": True}
-        layout[f"xaxis{number}"] = {**axis, "title": {"text": shown[1]}, "domain": domain, "anchor": f"y{number}"}
-        layout[f"yaxis{number}"] = {**axis, "autorange": "reversed", "anchor": f"x{number}"}
-        layout[f"yaxis{number}"] |= {"title": {"text": shown[0]}} if n == 0 else {"showticklabels": False}
+        domain = [left, min(1.0, left + width - gap)]
+        y_labels = {"showticklabels": False} if n else {"title": {"text": shown[0]}}
+        layout[f"xaxis{number}"] = {**_AXIS, "title": {"text": shown[1]}, "domain": domain, "anchor": f"y{number}"}
+        layout[f"yaxis{number}"] = {**_AXIS, **y_labels, "autorange": "reversed", "anchor": f"x{number}"}
+        if count > 1:
+            place = {"x": left, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
+            layout["annotations"].append({"text": one.name, "showarrow": False, **place})
     updates = [{"z": [_finite(one.value[choice]) for one in arrays]} for choice in range(len(arrays[0].value))]
     return traces, layout, updates
 
@@ -143,8 +134,7 @@ def _lines(arrays: Sequence[Labelled], shown: str) -> tuple[Any, Any, Updates]:
     across = [str(label) for label in arrays[0].axes[shown]]
     traces = [{"type": "scatter", "mode": "markers+lines", "x": across, "name": one.name} for one in arrays]
     legend = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}
-    axis = {"type": "category", "automargin": True, "title": {"text": shown}}
-    layout = {"xaxis": axis, "legend": legend}
+    layout = {"xaxis": {**_AXIS, "title": {"text": shown}}, "legend": legend}
     updates = []
     for choice in range(len(arrays[0].value)):
         points = [_points(*(_finite(part[choice]) for part in (one.value, one.low, one.high))) for one in arrays]
@@ -153,7 +143,7 @@ def _lines(arrays: Sequence[Labelled], shown: str) -> tuple[Any, Any, Updates]:
 
 
 def _by_choice(measured: Labelled, ordered: Sequence[str], chosen: int) -> Labelled:
-    """The arrays with their axes in this order, the first `chosen` of which become one, (choices, *shown)."""
+    """The arrays with their axes in this order; the first `chosen` axes become one, (choices, *shown)."""
     order = [list(measured.axes).index(name) for name in ordered]
     turned = (array.transpose(order) for array in measured.arrays)
     value, low, high, n = (array.reshape(-1, *array.shape[chosen:]) for array in turned)
@@ -161,13 +151,13 @@ def _by_choice(measured: Labelled, ordered: Sequence[str], chosen: int) -> Label
 
 
 def _largest(values: np.ndarray) -> int:
-    """The choice with the largest value; the first if there is none."""
+    """The choice with the largest absolute value; the first choice if nothing was measured."""
     flat = np.where(np.isfinite(values), np.abs(values), -1.0).reshape(len(values), -1)
     return int(flat.max(-1).argmax())
 
 
 def _with_an_axis(measured: Labelled) -> Labelled:
-    """A single value becomes an array with one axis, which has no name."""
+    """Turns a single value into an array with one axis, which has no name."""
     if measured.axes:
         return measured
     value, low, high, n = (array.reshape(1) for array in measured.arrays)

@@ -9,13 +9,13 @@ _NAME = re.compile(r"L(\d+)(?:H(\d+)| (mlp|pre|mid|post))")
 
 Site: TypeAlias = Literal["pre", "mid", "post"]
 SITES: tuple[Site, ...] = ("pre", "mid", "post")
-"""Where the residual stream is read in a layer: before it, between attention and MLP, after it."""
+"""Where the residual stream is read in a layer: before attention, between attention and MLP, after the MLP."""
 Kind: TypeAlias = Literal["head", "mlp", "pre", "mid", "post"]
 
 
 class Component(NamedTuple):
-    """The output of a head before the output projection, what an MLP adds, or the residual stream before (pre), within
-    (mid) or after (post) a layer."""
+    """The output of a head before the output projection, the output of an MLP, or the residual stream at a site of a
+    layer (`SITES`)."""
 
     kind: Kind
     layer: int
@@ -26,7 +26,7 @@ class Component(NamedTuple):
 
     @classmethod
     def named(cls, name: str) -> "Component":
-        """The component whose name this is: "L2H0", "L1 mlp". Raises TaskError for anything else.
+        """The component with this name, such as "L2H0" or "L1 mlp". Raises TaskError for anything else.
 
         >>> Component.named("L2H0"), Component.named("L1 mlp")
         (Component(kind='head', layer=2, head=0), Component(kind='mlp', layer=1, head=0))

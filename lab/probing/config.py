@@ -31,8 +31,8 @@ class SumsConfig(Section):
     per_length: int = Field(default=100, ge=8)
     probed: int = Field(default=2000, ge=8)
     """Number of sums for the instruments that fit something: probes, head_contents, helix and heuristics. It should be
-    much larger than the width of the residual stream and than the number of pairs of digits (100); with fewer sums, the
-    probe that reads only the operands, a control, looks worse than it is."""
+    much larger than the width of the residual stream and than 100, the number of digit pairs. With fewer sums, the
+    control that probes only the operands looks worse than it is."""
     pairs: int = Field(default=100, ge=8)
     """Number of pairs of sums that differ only in the carry into `column`."""
 
@@ -91,12 +91,12 @@ class BenchmarkConfig(RunConfig):
     adders: list[str] = Field(default=[])
     """Names of the adders (lab/probing/benchmark/families); all of them if empty."""
     seeds: list[int] = Field(default=[1], min_length=1)
-    """Seeds of the adders: each gives the residual stream another rotation and the heads another order. The lab's
-    instruments were developed on seed 0, so do not report scores on it."""
+    """Seeds of the adders: each seed rotates the residual stream and shuffles the heads. The lab's instruments were
+    developed on seed 0, so do not report scores on it."""
     pairs: int = Field(default=16, ge=4)
-    """Number of pairs that differ only in the carry. Directions are learned from eight times as many pairs whose digits
-    differ too, and tested on four times as many."""
+    """Number of pairs that differ only in the carry. Directions are learned from eight times as many pairs with
+    independent digits, and tested on four times as many."""
     steps: int = Field(default=10, ge=2)
     """Number of points of integrated gradients."""
     das_steps: int = Field(default=30, ge=1)
-    """Steps of gradient descent of distributed alignment search (DAS)."""
+    """Number of gradient steps of distributed alignment search (DAS)."""

@@ -1,17 +1,20 @@
-"""What patching measures: how far a change in the base's run produces the source's digit.
+"""What patching measures: how far a change of the base's run turns its answer into that of the source.
 
-    m       logit of the source's digit - logit of the base's digit, at q_k
+    m       the margin: logit of the source's digit - logit of the base's digit, at q_k
     effect  (m of the changed base - m of the base) / (m of the source - m of the base)
 
-An effect is 0 if nothing changes, and 1 if the model answers the base like the source (Wang et al. 2022, arXiv
-2211.00593; Heimersheim and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off.
-So each pair is run in both directions, and effects are reported for each direction of the carry into k.
+This is the normalized logit difference of activation patching (Wang et al. 2022, arXiv 2211.00593; Heimersheim and
+Nanda 2024, arXiv 2404.15255): an effect is 0 if nothing changes, and 1 if the model answers the base like the source.
+The base is the corrupted prompt and the source the clean one, so patching is denoising. Each pair is also run with base
+and source exchanged (noising), because what turns a carry on need not turn it off. Effects are reported for both
+directions of the carry into column k.
 
-Effects are ratios of means over the pairs of a direction, because the difference of a single pair may be near 0. Their
-intervals draw pairs for both means together. Only pairs whose digit k the model gets right in both sums count, and if
-it gets fewer than half of the pairs right, it is refused before anything is patched (`Contrast.able`).
+An effect is a ratio of two means over the pairs of a direction, because the margins of a single pair may hardly differ;
+the bootstrap draws pairs for both means together. Only pairs count in which the model gets digit k of both sums right.
+If fewer than half of the pairs are right, the model is refused before anything is patched (`Contrast.of_right_pairs`).
 
-Shapes: B pairs (each in both directions), C copies of the base's run, T tokens, D width of the model, V words.
+Shapes: B pairs (each in both directions), C copies of the base's run, T tokens, D width of the model, V words, W = 2
+directions of the carry.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,63 +27,64 @@ import torch
 
 from lab.errors import ModelError, TaskError
 from lab.probing.bridge import Hook, Subject, keeping
-from lab.probing.interventions import take
+from lab.probing.interventions import only_logits_at
 from lab.probing.measured import Axes, Measured
 from lab.probing.pairs import Pairs
 from lab.probing.positions import NOWHERE, Sums, batches
 
-WAYS = ("0 to 1", "1 to 0")
-"""The directions of the carry into column k."""
+CARRY_DIRECTIONS = ("0 to 1", "1 to 0")
+"""The direction of the carry into column k, from the base to the source."""
 _LAYOUT = ("a_at_BK", "b_at_BK", "answer_at_BK", "operator_at_B", "equals_at_B")
 _COMPETENT = 0.5
-"""The smallest share of pairs that a subject must get right."""
+"""The smallest share of the pairs that a subject must get right."""
 EVERYWHERE = "everywhere"
 PLACES = ("a_k", "a_k-1", "b_k", "b_k-1", "operator", "equals", "q_k-1", "q_k")
-"""Tokens by their role for column k. The first digit of an answer is predicted at "equals"."""
+"""Names of tokens by their role for column k. The first digit of an answer is predicted at "equals"."""
 
 
 class Effects(NamedTuple):
-    """Effects, and the difference of margins in which they are measured."""
+    """Effects, and the difference of margins by which they are normalized."""
 
     effect: Measured
     gap: Measured
-    """What an effect of 1 is in logits: m of the source - m of the base, for each direction of the carry."""
+    """An effect of 1 in logits: m of the source - m of the base, for each direction of the carry."""
 
 
 class Contrast:
-    """Pairs in both directions, as sums of one subject. If the subject allows it, rows end at the last q_k."""
+    """Pairs in both directions, as one subject reads them. Rows end at the last q_k if this does not change logits."""
 
     def __init__(self, subject: Subject, pairs: Pairs) -> None:
         """Raises TaskError unless base and source have their digits at the same tokens and differ in the carry into
-        the pairs' column, and ModelError for a tokenizer with several digits a token."""
+        the pairs' column, and ModelError for a tokenizer that puts several digits in a token."""
         self.subject, self.column = subject, pairs.column
         self.base, self.source = subject.sums([*pairs.base, *pairs.source]), subject.sums([*pairs.source, *pairs.base])
         k, base, source = pairs.column, self.base, self.source
         if k >= base.query_at_BK.shape[1] or (base.query_at_BK[:, k] == NOWHERE).any():
-            raise TaskError(f"column {k}: some of the pairs have no such digit in their answer")
+            raise TaskError(f"column {k}: some of the pairs have no such digit in their answers")
         if not all(getattr(base, name).equal(getattr(source, name)) for name in _LAYOUT):
-            raise TaskError("base and source have their digits at different tokens; they should be of the same lengths")
+            raise TaskError("base and source have their digits at different tokens; all lengths should be the same")
         carries_B = base.columns.carry[:, k]
         if (same := np.flatnonzero(carries_B == source.columns.carry[:, k])).size:
             row = same[0]
             raise TaskError(f"{base.numbers[row]} and {source.numbers[row]} have the same carry into column {k}")
         ids = torch.tensor(subject.writer.digit_ids())
         self.base_id_B, self.source_id_B = (ids[torch.from_numpy(sums.columns.sum[:, k])] for sums in (base, source))
-        self.way_B: np.ndarray = carries_B
-        """Index into `WAYS`."""
+        self.direction_B: np.ndarray = carries_B
+        """Index into `CARRY_DIRECTIONS`."""
         self.corrupt_B, self.clean_B = np.full((2, len(carries_B)), np.nan)
-        """The margins of bases and of sources, once they have been run (`Runs`)."""
+        """The margins of bases and sources; nan until `Runs` has run them."""
         self.right_B = np.zeros(len(carries_B), dtype=bool)
-        """Whether the subject writes digit k of both sums, once they have been run."""
+        """Whether the subject gets digit k of both sums right; false until `Runs` has run them."""
         self._cut_after_query()
 
     def __len__(self) -> int:
         return len(self.base)
 
     def at_BT(self, place: str) -> torch.Tensor:
-        """Which tokens up to q_k have a role, (B, T); later ones have no influence. A row may have no such token.
+        """Which tokens have the role `place`, (B, T). Tokens after q_k are left out, because they have no influence. A
+        row may have no such token.
 
-        Raises TaskError for a name that is neither EVERYWHERE nor in PLACES.
+        Raises TaskError for a place that is neither EVERYWHERE nor in PLACES.
         """
         sums, k = self.base, self.column
         tokens_T, query_B1 = torch.arange(sums.tokens_BT.shape[1]), sums.query_at_BK[:, k, None]
@@ -98,35 +102,40 @@ class Contrast:
         return (tokens_T == at_B[:, None]) & (tokens_T <= query_B1)
 
     def donors(self, numbers: Sequence[tuple[int, int]]) -> Sums:
-        """Other sums whose activations may be put into the bases' runs, one for each base.
+        """Other sums, one for each base, whose activations can be patched into the bases' runs.
 
         Raises TaskError unless each has its digits at the same tokens as its base.
         """
         base, found = self.base, self.subject.sums(numbers)
         if not all(getattr(base, name).equal(getattr(found, name)) for name in _LAYOUT):
-            raise TaskError(
-                "donors and bases have their digits at different tokens; they should be of the same lengths"
-            )
+            raise TaskError("donors and bases have their digits at different tokens; all lengths should be the same")
         return replace(found, tokens_BT=found.tokens_BT[:, : base.tokens_BT.shape[1]])
 
     def effects(self, name: str, axes: Axes, changed: np.ndarray) -> Effects:
-        """The effects of a change, for pairs that have been run. `axes`: what was changed; the axis "carry" is put
-        before these. `changed`: the margins (B, *axes) after the change; nan for a pair without this change."""
+        """The effects of changes of runs. The pairs must have been run (`Runs`).
+
+        Args:
+            name: what is measured.
+            axes: what the changes differ in. The result has an axis "carry" before these.
+            changed: the margins (B, *axes) after each change; nan if a change does not apply to a pair.
+        """
         return self.effects_of_moves(name, axes, changed - self.corrupt_B[:, *[None] * len(axes)])
 
     def effects_of_moves(self, name: str, axes: Axes, moved: np.ndarray) -> Effects:
-        """Like `effects`, but given `moved`, what a change adds to the margins, (B, *axes)."""
-        gap = self._gap()
-        scale_BW = np.where(gap.low > 0, self._gaps(), np.nan)
-        return Effects(Measured.ratio(name, {"carry": WAYS, **axes}, self._apart(moved), scale_BW), gap)
+        """Like `effects`, but `moved` is what each change adds to the margins, (B, *axes). Effects are nan in a
+        direction in which base and source do not clearly differ."""
+        directions = {"carry": CARRY_DIRECTIONS}
+        gap_BW = self._by_direction(self.clean_B - self.corrupt_B)
+        gap = Measured.mean("margin of the source - margin of the base", directions, gap_BW)
+        scale_BW = np.where(gap.low > 0, gap_BW, np.nan)
+        return Effects(Measured.ratio(name, {**directions, **axes}, self._by_direction(moved), scale_BW), gap)
 
     @classmethod
-    def able(cls, subject: Subject, pairs: Pairs, batch_size: int) -> "Contrast":
-        """A contrast of those of the pairs whose digit k the subject gets right in both sums. Finding them takes a run
-        of base and source, which is little compared with a sweep.
+    def of_right_pairs(cls, subject: Subject, pairs: Pairs, batch_size: int) -> "Contrast":
+        """The pairs whose digit k the subject gets right in both sums. Finding them takes one run of each sum.
 
-        Raises the errors of `Contrast`, and ModelError if fewer than half of the pairs are right, because patching
-        would not show how the subject adds.
+        Raises the errors of `Contrast`, and ModelError if fewer than half of the pairs are right: patching would not
+        show how the subject adds.
         """
         contrast = cls(subject, pairs).run(batch_size)
         right_N = contrast.right_B[: len(pairs.base)]
@@ -139,22 +148,15 @@ class Contrast:
 
     @torch.inference_mode()
     def run(self, batch_size: int) -> "Contrast":
-        """Runs base and source of all pairs, which gives their margins."""
+        """Runs base and source of all pairs, to get their margins."""
         for rows in batches(len(self), batch_size):
             Runs(self, rows, [], [])
         return self
 
-    def _gap(self) -> Measured:
-        return Measured.mean("margin of the source - margin of the base", {"carry": WAYS}, self._gaps())
-
-    def _gaps(self) -> np.ndarray:
-        """The margin of each pair's source minus that of its base, (B, ways)."""
-        return self._apart(self.clean_B - self.corrupt_B)
-
     @torch.inference_mode()
     def _cut_after_query(self) -> None:
-        """Leaves out the tokens after the last q_k, because a causal model does not attend to them. They stay if the
-        logits would change, as with position ids that depend on the length of a row (randomised ones do)."""
+        """Leaves out the tokens after the last q_k, because a causal model does not attend to them. They stay if
+        logits would change without them: some position ids, such as randomised ones, depend on the length of a row."""
         at, row = self.base.query_at_BK[:, self.column], slice(0, 1)
         base, source = (
             replace(sums, tokens_BT=sums.tokens_BT[:, : int(at.max()) + 1]) for sums in (self.base, self.source)
@@ -163,10 +165,10 @@ class Contrast:
         if torch.allclose(cut_V, whole_V, rtol=0, atol=1e-3 * float(whole_V.abs().max())):
             self.base, self.source = base, source
 
-    def _apart(self, values: np.ndarray) -> np.ndarray:
-        """(B, ways, ...) from (B, ...), with nan for the other direction."""
-        is_way_BW = self.way_B[:, None] == np.arange(len(WAYS))
-        return np.where(is_way_BW.reshape(*is_way_BW.shape, *[1] * (values.ndim - 1)), values[:, None], np.nan)
+    def _by_direction(self, values: np.ndarray) -> np.ndarray:
+        """(B, W, ...) from (B, ...), with nan in the direction that a pair does not have."""
+        has_BW = self.direction_B[:, None] == np.arange(len(CARRY_DIRECTIONS))
+        return np.where(has_BW.reshape(*has_BW.shape, *[1] * (values.ndim - 1)), values[:, None], np.nan)
 
 
 class Slopes(NamedTuple):
@@ -180,11 +182,16 @@ class Runs:
     """Runs the base and the source of some of the pairs once, and then the base again with changes."""
 
     def __init__(self, contrast: Contrast, rows: slice, base: Sequence[str], source: Sequence[str]) -> None:
-        """Runs some of the pairs, and stores their margins in the contrast. `base` and `source` are the hook points
-        whose activations are kept.
+        """Runs some of the pairs, and stores their margins in the contrast.
 
-        Raises ModelError for a hook point that does not exist, and if the last layer depends on more than the stream
-        before it.
+        Args:
+            contrast: the pairs.
+            rows: which of them.
+            base: hook points whose activations are kept from the base's run.
+            source: hook points whose activations are kept from the source's run.
+
+        Raises ModelError for a hook point that does not exist, and if the last layer depends on more than the residual
+        stream before it.
         """
         self._subject, self._sums = contrast.subject, contrast.base.part(rows)
         self._at_B1 = self._sums.query_at_BK[:, contrast.column, None]
@@ -204,17 +211,17 @@ class Runs:
         self.clean_B = self._margin(logits_B1V)
         contrast.corrupt_B[rows], contrast.clean_B[rows] = (part.cpu() for part in (self.corrupt_B, self.clean_B))
         contrast.right_B[rows] = (right_B & self._says(logits_B1V, 1)).cpu()
-        again_B = self.again(range(len(self._blocks) - 1, len(self._blocks)), [])[0]
+        again_B = self.rerun(range(len(self._blocks) - 1, len(self._blocks)), [])[0]
         if not torch.allclose(again_B, self.corrupt_B, atol=1e-3 * float(self.corrupt_B.abs().max())):
-            raise ModelError(f"{self._subject.name}: its last layer does not depend on the layer before it alone")
+            raise ModelError(f"{self._subject.name}: its last layer depends on more than the stream before it")
 
     def __len__(self) -> int:
         return len(self._sums)
 
-    def again(self, layers: range, hooks: Sequence[Hook], copies: int = 1) -> torch.Tensor:
-        """The margins (C, B) of `copies` of the base's run with hooks, which form one batch (C B, T).
+    def rerun(self, layers: range, hooks: Sequence[Hook], copies: int = 1) -> torch.Tensor:
+        """Runs the base again with hooks. Returns the margins (C, B) of `copies` of it, which form one batch (C B, T).
 
-        Only `layers` are computed: the run starts from the stored stream before them, and later layers do nothing.
+        Only `layers` are computed: the run starts from the stored stream before them, and skips later layers.
         """
         stream_BTD = self._streams[layers.start]
 
@@ -223,20 +230,25 @@ class Runs:
 
         tokens = self._sums.tokens_BT.to(self._subject.device).repeat(copies, 1)
         entering: Hook = (f"blocks.{layers.start}.hook_resid_pre", enter)
-        with self._leaving_out(layers):
+        with self._only_layers(layers):
             logits = self._subject.bridge.run_with_hooks(tokens, fwd_hooks=[entering, *hooks, self._only_query(copies)])
         return self._margin(logits, copies).reshape(copies, -1)
 
     def within(self, layer: int, names: Sequence[str], hooks: Sequence[Hook]) -> dict[str, torch.Tensor]:
-        """Activations of one layer by name, in the base's run with hooks. No other layer is computed."""
+        """Activations of one layer by hook point, in the base's run with hooks. No other layer is computed."""
         kept: dict[str, torch.Tensor] = {}
-        self.again(range(layer, layer + 1), [*hooks, *keeping(names, kept)])
+        self.rerun(range(layer, layer + 1), [*hooks, *keeping(names, kept)])
         return kept
 
     def slopes(self, names: Sequence[str], start_BTD: torch.Tensor | None = None, hooks: Sequence[Hook] = ()) -> Slopes:
-        """The gradient of each row's margin with respect to the row's own activations, in the base's run; zeros if no
-        path leads from an activation to the margin. `names`: the hook points; `start_BTD`: the stream before the first
-        layer, if it is not the base's."""
+        """The gradient of each row's margin with respect to the row's activations, in the base's run; zeros for an
+        activation on which the margin does not depend.
+
+        Args:
+            names: the hook points of the activations.
+            start_BTD: the stream before the first layer; the base's if not given.
+            hooks: further changes of the run.
+        """
         first_BTD = self._streams[0] if start_BTD is None else start_BTD
         kept: dict[str, torch.Tensor] = {}
 
@@ -245,22 +257,22 @@ class Runs:
 
         with torch.inference_mode(False), torch.enable_grad():
             beginning = [("blocks.0.hook_resid_pre", begin), *keeping(names, kept, apart=True)]
-            margin_1B = self.again(range(len(self._blocks)), [*beginning, *hooks])
+            margin_1B = self.rerun(range(len(self._blocks)), [*beginning, *hooks])
             found = torch.autograd.grad(margin_1B.sum(), [kept[name] for name in names], allow_unused=True)
         slopes = [torch.zeros_like(kept[name]) if one is None else one for name, one in zip(names, found, strict=True)]
         return Slopes(kept, {name: one.float() for name, one in zip(names, slopes, strict=True)})
 
     @contextmanager
-    def _leaving_out(self, layers: range) -> Iterator[None]:
+    def _only_layers(self, layers: range) -> Iterator[None]:
         """Makes blocks outside of `layers` return their input."""
 
-        def hand_on(*given: Any, **named: Any) -> Any:
+        def skip(*given: Any, **named: Any) -> Any:
             stream = given[0] if given else named["hidden_states"]
             return (stream,) if self._returns_tuple else stream
 
         outside = [block for number, block in enumerate(self._blocks) if number not in layers]
         for block in outside:
-            vars(block)["forward"] = hand_on  # a plain assignment would go to the module that the bridge wraps
+            vars(block)["forward"] = skip  # a plain assignment would go to the module that the bridge wraps
         try:
             yield
         finally:
@@ -268,9 +280,7 @@ class Runs:
                 del vars(block)["forward"]
 
     def _only_query(self, copies: int = 1) -> Hook:
-        """Computes logits only at q_k, because those of all tokens are often the largest tensor of a run."""
-        at = self._at_B1.repeat(copies, 1)
-        return "unembed.hook_in", lambda stream, hook: take(stream, at)
+        return only_logits_at(self._at_B1.repeat(copies, 1))
 
     def _says(self, logits_B1V: torch.Tensor, side: int) -> torch.Tensor:
         """Whether the most likely token is digit k of the base (`side` 0) or of the source (`side` 1), (B,)."""

@@ -1,11 +1,13 @@
-"""Hooks that change what a model computes. `Subject.logits` takes them, and removes them after the run.
+"""Hooks that change what a model computes, and functions that read what it computes. `Subject.logits` takes hooks, and
+removes them after the run.
 
 In each layer, the residual stream can be changed at three sites: pre (before attention), mid (between attention and the
-MLP) and post (after the MLP). In TransformerLens, blocks.N.hook_resid_mid is an alias of the MLP's input: a change
-there never reaches the stream itself. So a change at mid is made by changing what attention adds (this is so in version
-4.3, and tests check it).
+MLP) and post (after the MLP). In version 4.3 of TransformerLens, blocks.N.hook_resid_mid is an alias of the MLP's
+input: a change there never reaches the residual stream itself (tests check this). So `residual` changes the stream at
+mid by changing what attention adds to it.
 
-Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head, P places (token positions) in each row.
+Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head, P places (token positions) in each row,
+G layers and sites, K columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,13 +24,13 @@ Change: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 
 def residual(layer: int, site: Site, change: Change) -> list[Hook]:
-    """Hooks that replace the residual stream x (B, T, D) by `change(x)`, for everything that comes after.
+    """Hooks that replace the residual stream x (B, T, D) by `change(x)`.
 
-    To change a layer at both pre and mid, list the hooks for pre first, because those for mid start from their result.
+    To change a layer at both pre and mid, list the hooks for pre first: those for mid start from their result.
     """
     block = f"blocks.{layer}"
     if site != "mid":
-        return [(f"{block}.hook_resid_{site}", lambda stream_BTD, hook: change(stream_BTD))]
+        return [(_stream(layer, site), lambda stream_BTD, hook: change(stream_BTD))]
     before: list[torch.Tensor] = []
 
     def remember(stream_BTD: torch.Tensor, hook: Any) -> torch.Tensor:
@@ -44,8 +46,8 @@ def residual(layer: int, site: Site, change: Change) -> list[Hook]:
 def read_residuals(
     subject: Subject, sums: Sums, wanted: Sequence[tuple[int, Site]], hooks: Sequence[Hook] = ()
 ) -> dict[tuple[int, Site], torch.Tensor]:
-    """The residual stream (B, T, D) at each wanted layer and site."""
-    names = [f"blocks.{layer}.hook_resid_{site}" for layer, site in wanted]
+    """The residual stream (B, T, D) at all tokens, for each wanted layer and site."""
+    names = [_stream(*place) for place in wanted]
     _, found = subject.activations(sums, names, hooks)
     return {place: found[name] for place, name in zip(wanted, names, strict=True)}
 
@@ -54,13 +56,29 @@ def read_residuals(
 def read_at(
     subject: Subject, sums: Sums, names: Sequence[str], at_BP: torch.Tensor, batch_size: int
 ) -> list[torch.Tensor]:
-    """The activation of each hook point at the places of each row, (B, P, ...), in float32 on the CPU. Values for a
-    place below 0 (there is no such token) are meaningless."""
+    """The activation of each hook point at the places of each row, (B, P, ...), in float32 on the CPU. Values for
+    places below 0, which stand for no token, are meaningless."""
     parts = []
     for rows in batches(len(sums), batch_size):
         _, found = subject.activations(sums.part(rows), names)
         parts.append([take(found[name], at_BP[rows]).float().cpu() for name in names])
     return [torch.cat(of_name) for of_name in zip(*parts, strict=True)]
+
+
+@torch.inference_mode(False)  # so that the streams can take part in computations with gradients
+def read_queries(
+    subject: Subject, sums: Sums, places: Sequence[tuple[int, Site]], columns: Sequence[int], batch_size: int
+) -> torch.Tensor:
+    """The residual stream at q_k, for some layers and sites and some columns k, (G, B, K, D), in float32 on the CPU.
+
+    Rows of sums without a digit in the column are meaningless; the caller leaves them out.
+    """
+    names = [_stream(*place) for place in places]
+    return torch.stack(read_at(subject, sums, names, sums.query_at_BK[:, list(columns)], batch_size)).clone()
+
+
+def _stream(layer: int, site: Site) -> str:
+    return f"blocks.{layer}.hook_resid_{site}"
 
 
 def heads(layer: int, change: Change) -> Hook:
@@ -76,14 +94,26 @@ def pattern(layer: int, change: Change) -> Hook:
 def said_digits(
     subject: Subject, sums: Sums, column: int, hooks: Callable[[slice], Sequence[Hook]], batch_size: int = 64
 ) -> np.ndarray:
-    """The digit (B,) that a changed model finds most likely at q_k of each sum, k = `column`; meaningless for sums
-    without this column. `hooks`: returns the hooks that change the model, for a slice of the sums."""
+    """The most likely digit (B,) at q_k, k = `column`, of a model with hooks; meaningless for sums without this
+    column. `hooks`: a function that returns the hooks for a slice of the sums."""
     ids, found = torch.tensor(subject.writer.digit_ids()), []
     for rows in batches(len(sums), batch_size):
         part = sums.part(rows)
         query_BV = take(subject.logits(part, hooks(rows)), part.query_at_BK[:, column, None])[:, 0]
         found.append(query_BV[:, ids.to(query_BV.device)].argmax(-1).cpu().numpy())
     return np.concatenate(found)
+
+
+def only_logits_at(at_BP: torch.Tensor) -> Hook:
+    """A hook that computes logits only at the places of each row, (B, P, V): those of all tokens are often the largest
+    tensor of a run."""
+    return "unembed.hook_in", lambda stream_BTD, hook: take(stream_BTD, at_BP)
+
+
+def only_at(at_BP: torch.Tensor, change: Change) -> Change:
+    """A change of an activation (B, T, ...) that affects only the places of each row: `change` gets and returns
+    (B, P, ...)."""
+    return lambda activation: put(activation, at_BP, change(take(activation, at_BP)))
 
 
 def put(into: torch.Tensor, at_BP: torch.Tensor, values: torch.Tensor) -> torch.Tensor:

@@ -23,11 +23,11 @@ Axes: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 class Measured(Labelled):
-    """Labelled arrays that can be made from samples, cut, printed, drawn and stored."""
+    """Labelled arrays that can be made from samples, sliced, printed, drawn and stored."""
 
     @classmethod
     def mean(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
-        """Means over the rows of `samples` (N, *axes), with percentile bootstrap intervals. nan means no sample.
+        """Means over the rows of `samples` (N, *axes), with percentile bootstrap intervals. nan marks a missing sample.
 
         Raises ValueError if the shape does not fit the axes, or if there are no rows.
         """
@@ -39,9 +39,9 @@ class Measured(Labelled):
         percentile bootstrap intervals of the ratio: a resample draws rows of both together.
 
         Args:
-            samples: nan means no sample.
-            scale: has the shape (N, *the first few axes), and applies to all labels of the other axes. If it is nan
-                for some sample, so is the ratio.
+            samples: nan marks a missing sample.
+            scale: of shape (N, *the first few axes); it applies to all labels of the remaining axes. The ratio is nan
+                if the scale of any sample is.
 
         Raises ValueError if the shape does not fit the axes, or if there are no rows.
         """
@@ -69,8 +69,8 @@ class Measured(Labelled):
 
     @classmethod
     def share(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
-        """Means of `samples` (N, *axes) with Wilson's intervals. A sample is 0 or 1, or a share between them; nan means
-        no sample.
+        """Means of `samples` (N, *axes) with Wilson's intervals. A sample is a number from 0 to 1; nan marks a missing
+        sample.
 
         Raises ValueError if the shape does not fit the axes.
         """
@@ -86,7 +86,7 @@ class Measured(Labelled):
         return cls(name, {key: list(labels) for key, labels in axes.items()}, value, low, high, n)
 
     def at(self, **labels: Any) -> "Measured":
-        """The part with these labels, without their axes: `at(layer=3)`. Raises KeyError for an unknown axis or
+        """The slice at these labels, without their axes: `at(layer=3)`. Raises KeyError for an unknown axis or
         label."""
         index: list[Any] = []
         for axis, known in self.axes.items():
@@ -99,7 +99,7 @@ class Measured(Labelled):
         return Measured(self.name, axes, *(array[tuple(index)] for array in self.arrays))
 
     def only(self, axis: str, labels: Sequence[Any]) -> "Measured":
-        """The part with these labels of an axis, on the same axes. Raises ValueError for an unknown label."""
+        """The slice at several labels of one axis, which keeps the axis. Raises ValueError for an unknown label."""
         where, chosen = list(self.axes).index(axis), [self.axes[axis].index(label) for label in labels]
         return Measured(self.name, {**self.axes, axis: list(labels)}, *(np.take(a, chosen, where) for a in self.arrays))
 
@@ -120,8 +120,8 @@ class Measured(Labelled):
         return labels.assign(**arrays)
 
     def plot(self) -> "plotly.graph_objects.Figure":
-        """The last two axes as a heat map, or a single axis as points with intervals; a menu chooses among the
-        others."""
+        """A heat map of the last two axes, or points with intervals if there is only one axis. A menu chooses the
+        labels of all other axes."""
         from plotly.graph_objects import Figure
 
         drawn = figure(self)
@@ -151,25 +151,33 @@ def nanmean(values: np.ndarray, axis: int = -1) -> np.ndarray:
         return np.where(there, values, 0).sum(axis) / there.sum(axis)
 
 
-def either_way(values: np.ndarray) -> np.ndarray:
-    """The larger absolute value over the first axis, such as the two directions of a carry; nan counts as 0."""
-    return np.nan_to_num(np.abs(values)).max(0)
-
-
-def stronger_way(values: np.ndarray) -> np.ndarray:
-    """Like `either_way`, but with the sign of the value that is larger in size."""
+def signed_max_over_directions(values: np.ndarray) -> np.ndarray:
+    """Of the values along the first axis, usually the two directions of the carry, the one with the larger absolute
+    value; nan counts as 0."""
     known = np.nan_to_num(values)
     return np.take_along_axis(known, np.abs(known).argmax(0)[None], 0)[0]
 
 
-def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
-    """Joins measured arrays with the same axes along a new last axis; its labels are the keys of `parts`. Raises
-    TaskError if there are none."""
+def max_abs_over_directions(values: np.ndarray) -> np.ndarray:
+    """The absolute value of `signed_max_over_directions`."""
+    return np.abs(signed_max_over_directions(values))
+
+
+def value_and_interval(resampled_RX: np.ndarray) -> np.ndarray:
+    """Value, low and high, (3, X): the first row is the value, and the percentiles of all other rows, which come from
+    resamples, are the bounds of its 95 % interval."""
+    return np.stack([resampled_RX[0], *np.quantile(resampled_RX[1:], [0.025, 0.975], axis=0)])
+
+
+def joined(axis: str, parts: Mapping[Any, Measured], first: bool = False) -> Measured:
+    """Joins measured arrays with the same axes along a new axis, whose labels are the keys of `parts`. The new axis is
+    the last one, or the first one if `first` is true. Raises TaskError if there are no parts."""
     if not parts:
         raise TaskError(f"{axis}: give at least one")
-    first = next(iter(parts.values()))
-    arrays = (np.stack(same, -1) for same in zip(*(part.arrays for part in parts.values()), strict=True))
-    return Measured(first.name, {**first.axes, axis: list(parts)}, *arrays)
+    one, new = next(iter(parts.values())), {axis: list(parts)}
+    place = 0 if first else -1
+    arrays = (np.stack(same, place) for same in zip(*(part.arrays for part in parts.values()), strict=True))
+    return Measured(one.name, {**new, **one.axes} if first else {**one.axes, **new}, *arrays)
 
 
 def _check(axes: Axes, shape: tuple[int, ...]) -> None:

@@ -1,18 +1,20 @@
 """Pairs of additions that differ in one carry, for interventions on it.
 
-carry-only (column j)    The source is the base with a_j + b_j changed from t in 0..8 to t + 10. s_j stays the same, the
-                         carry into column j + 1 turns from 0 to 1, and s_{j+1} grows by one. Nothing else changes.
-through-nine (column j)  The same, but a_{j+1} + b_{j+1} is nine in both. So the carry into column j + 2 turns, too,
-                         though no digit of column j + 1 changes: what brings it has looked further down.
-cross-digit (column k)   Base and source are drawn independently, except that their carries into k differ. If only the
-                         carry is taken from the source, digit k of the base becomes (a_k + b_k of the base + carry of
-                         the source) mod 10, which is the digit of neither sum.
+carry-only (column j)    The source is the base with a_j + b_j raised from some t in 0..8 to t + 10. So s_j stays the
+                         same, the carry into column j + 1 changes from 0 to 1, and s_{j+1} grows by one. Nothing else
+                         changes.
+through-nine (column j)  The same, but a_{j+1} + b_{j+1} is nine in both. So the carry into column j + 2 changes too,
+                         although no operand digit of column j + 1 does: a component that brings this carry must have
+                         read column j.
+cross-digit (column k)   Base and source are drawn independently, except that their carries into k differ. If the model
+                         takes only the carry from the source, digit k of the base becomes (a_k + b_k of the base +
+                         carry of the source) mod 10, which is the digit of neither sum.
 
-In pairs that share their digits, exchanging the whole answer looks like exchanging the carry; cross-digit pairs tell
+In pairs that share their digits, exchanging the whole answer looks like exchanging the carry. Cross-digit pairs tell
 the two apart (lab/probing/instruments/interchange.py). All draws depend only on (seed, length, column).
 
-`same_carry` gives each sum a partner with the same carry and other digits. A part that holds the carry is the same in
-both; a part that fetches digits is not. `with_totals` sets the total of two digits.
+`same_carry` gives each sum a partner with the same carry and other digits. A component that holds the carry has the
+same output for both; a component that fetches digits does not. `with_totals` sets the total of two digits.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lab.errors import TaskError
+from lab.numbers.additions import addition
 from lab.numbers.columns import Columns
 from lab.numbers.philox import philox
 
@@ -29,7 +32,7 @@ _BLOCK = 512
 
 
 class Pairs(NamedTuple):
-    """Base and source, row by row. Both have operands of the same length, and so have their sums."""
+    """Base and source, row by row. The operands of both have the same length, and so do their sums."""
 
     base: list[tuple[int, int]]
     source: list[tuple[int, int]]
@@ -52,36 +55,40 @@ class Pairs(NamedTuple):
         return (base.a[:, k] + base.b[:, k] + source.carry[:, k]) % 10
 
 
-def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
-    """Pairs whose base has no carry out of `column`, and whose source has one. `Pairs.column` is the column that the
-    carry goes into, `column` + 1.
+def operands(stratum: str, length: int, seed: int, count: int) -> list[tuple[int, int]]:
+    """The operands of the first sums of a stream (lab/numbers/additions.py)."""
+    drawn = (addition(stratum, length, seed, index) for index in range(count))
+    return [(int(item.a), int(str(item.b))) for item in drawn]
 
-    Both numbers have `length` digits. Raises TaskError unless 0 <= column < length - 1, because a carry out of the last
-    column would make the sum longer.
+
+def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
+    """Pairs of which only the source has a carry out of `column`. `Pairs.column` is `column` + 1, into which it goes.
+
+    Both numbers have `length` digits. Raises TaskError unless 0 <= column < length - 1: a carry out of the last column
+    would make the sum longer.
     """
     if not 0 <= column < length - 1:
-        raise TaskError(f"column {column} of {length} digits: a carry out of it should reach a column below {length}")
-
-    return _turned(length, column, count, column + 1, ("carry-only", seed, length, column))
+        raise TaskError(f"column {column} of {length} digits: a carry out of it should go into a column below {length}")
+    return _carry_turned_on(length, column, count, column + 1, ("carry-only", seed, length, column))
 
 
 def through_nine(length: int, column: int, count: int, seed: int) -> Pairs:
-    """Pairs whose base has no carry out of `column`, and whose source has one that goes on through the next column,
-    where the digits add up to nine. `Pairs.column` is the column after that, `column` + 2.
+    """Pairs of which only the source has a carry out of `column`, which goes on through the next column, whose digits
+    add up to nine. `Pairs.column` is the column after that, `column` + 2.
 
     Both numbers have `length` digits. Raises TaskError unless 0 <= column < length - 2.
     """
     if not 0 <= column < length - 2:
-        raise TaskError(f"column {column} of {length} digits: a carry through the next should reach one below {length}")
-    return _turned(length, column, count, column + 2, ("through-nine", seed, length, column))
+        raise TaskError(f"column {column} of {length} digits: the carry should reach a column below {length}")
+    return _carry_turned_on(length, column, count, column + 2, ("through-nine", seed, length, column))
 
 
 def same_carry(sums: Sequence[tuple[int, int]], column: int, seed: int) -> list[tuple[int, int]]:
-    """For each sum, another whose two digits in `column` have another total, but send the same carry. All other digits
-    of both numbers stay.
+    """For each sum, another one whose two digits in `column` have a different total but produce the same carry. All
+    other digits stay the same.
 
-    `column`: not that of the highest digits, which may not be 0. Raises TaskError for a number without a digit above
-    `column`.
+    `column`: below that of the highest digits, which may not become 0. Raises TaskError for a number without a digit
+    above `column`.
     """
     generator, unit = np.random.Generator(philox("same carry", seed, column)), 10**column
     totals = []
@@ -95,13 +102,13 @@ def same_carry(sums: Sequence[tuple[int, int]], column: int, seed: int) -> list[
 def with_totals(
     sums: Sequence[tuple[int, int]], column: int, totals: Sequence[int], seed: int
 ) -> list[tuple[int, int]]:
-    """The same sums with other digits in `column`: two new ones are drawn for each sum, which add up to its total.
+    """The same sums with two new digits in `column`, drawn so that they add up to a given total.
 
     Args:
         sums: the sums.
         column: the column whose digits change.
-        totals: a total from 0 to 18 for each sum.
-        seed: another seed draws other digits.
+        totals: for each sum, the total of its new digits, from 0 to 18.
+        seed: the seed of the draw.
 
     Raises TaskError for a number without a digit above `column`, and for a total that no two digits have.
     """
@@ -111,16 +118,16 @@ def with_totals(
         if min(a, b) < 10 * unit:
             raise TaskError(f"{a} and {b}: both should have a digit above column {column}")
         if not 0 <= total <= 18:
-            raise TaskError(f"total {total}: two digits have one from 0 to 18")
+            raise TaskError(f"total {total}: should be from 0 to 18, as two digits add up to")
         first = int(generator.integers(max(0, total - 9), min(9, total) + 1))
         of_a, of_b = a // unit % 10, b // unit % 10
         found.append((a + (first - of_a) * unit, b + (total - first - of_b) * unit))
     return found
 
 
-def _turned(length: int, column: int, count: int, into: int, name: tuple[object, ...]) -> Pairs:
-    """Pairs in which the carries into the columns from `column` + 1 to `into` turn on, and nothing else changes but the
-    digits of `column`; the digits of columns between add up to nine."""
+def _carry_turned_on(length: int, column: int, count: int, into: int, name: tuple[object, ...]) -> Pairs:
+    """Pairs whose operands differ only in the digits of `column`, and whose carries differ only in the columns from
+    `column` + 1 to `into`; the digits of the columns between add up to nine."""
 
     def draw(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         a_BK, b_BK = (_digits(generator, length) for _ in "ab")

@@ -1,7 +1,7 @@
 """Where the digits of a written addition are, for any tokenizer, number format and prompt.
 
-A model reads a sum together with its right answer in one pass; nothing is generated. Greedy decoding would give this
-answer exactly if each of its tokens is the most likely one after the right tokens before it.
+A model reads a sum together with its right answer in one forward pass (teacher forcing); nothing is generated. Greedy
+decoding would give this answer if each of its tokens is the most likely one after the right tokens before it.
 
     tokens     Add : 1 2 + 9 = 2 1 <end>      12 + 9 = 21
     a_at             3 2                      the tokens of the digits of places k = 0, 1
@@ -10,8 +10,8 @@ answer exactly if each of its tokens is the most likely one after the right toke
     query_at                 7 6              where s_k is predicted
     end_at                     8              where the end is predicted
 
-Shapes: B sums, T tokens of the longest, K columns (place values; column 0 is that of the ones). -1 means that there is
-no such digit. Padding is on the right, where earlier tokens do not see it.
+Shapes: B sums, T tokens of the longest sum, K columns (place values; column 0 is that of the ones). NOWHERE (-1) means
+that there is no such digit. Padding is on the right, where earlier tokens do not see it.
 """
 
 import string
@@ -36,7 +36,7 @@ NOWHERE = -1
 
 
 class Written(NamedTuple):
-    """A solved addition as tokens. The tokens of digits are listed from the ones digit up."""
+    """A solved addition as tokens. The places of digits are listed from the ones digit up."""
 
     ids: list[int]
     a_at: list[int]
@@ -52,7 +52,7 @@ class Written(NamedTuple):
 class SumWriter(Protocol):
     """How a model is asked for a sum: all that instruments know about its prompt and its tokens.
 
-    `TextSums` and `NotatedSums` are the writers of text models and of models from scratch. For a model with its own
+    `TextSums` and `NotatedSums` are the writers for text models and for models from scratch. For a model with its own
     vocabulary, write a class with these four members. This one writes "12+9=21" with the tokens 0 to 9 for the digits,
     10 for "+", 11 for "=", 12 for the end and 13 for padding:
 
@@ -78,8 +78,8 @@ class SumWriter(Protocol):
     pad: int
 
     def write(self, a: int, b: int) -> Written:
-        """The question, the answer and the end as tokens. Raises ModelError if a token holds a digit together with
-        something that does not belong to its number."""
+        """The question, the answer and the end as tokens. Raises ModelError if a token contains a digit and something
+        else that does not belong to the digit's number."""
         ...
 
     def words(self, ids: Sequence[int]) -> list[str]:
@@ -87,7 +87,7 @@ class SumWriter(Protocol):
         ...
 
     def digit_ids(self) -> list[int]:
-        """The tokens of the digits 0 to 9 in an answer. Raises ModelError if a token may hold several digits."""
+        """The tokens of the digits 0 to 9 in an answer. Raises ModelError if a token may contain several digits."""
         ...
 
 
@@ -114,7 +114,7 @@ class NotatedSums:
     def digit_ids(self) -> list[int]:
         """See `SumWriter`."""
         if any(len(word) > 1 for word in self._notation.vocabulary if word.isdigit()):
-            raise ModelError("this model writes several digits a token: tokenizer.digits should be 1 here")
+            raise ModelError("this model writes several digits in one token: tokenizer.digits should be 1 here")
         return self._tokenizer.convert_tokens_to_ids(list(string.digits))  # type: ignore[return-value]
 
     def _places(self, words: list[str], start: int, end: int) -> list[int]:
@@ -123,18 +123,22 @@ class NotatedSums:
 
 
 class TextSums:
-    """Sums as a pretrained model reads them: the prompt that the lab tunes and measures with, or any other."""
+    """Sums as a pretrained model reads them: in the lab's own prompt, or in any other."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, template: str = "", format: FormatConfig | None = None
     ) -> None:
-        """`template`: a text with {a} and {b} in this order, such as "{a} + {b} = ". The answer follows it directly, so
-        it should end in a space if the model writes one before an answer, as SmolLM2 does after the lab has tuned it.
-        What the model writes after an answer does not count then, because models go on in their own ways. If it is
-        empty, the NUPA prompt. `format`: how numbers are written.
+        """A writer of sums.
 
-        Raises TaskError for a template with other fields, and for a format with padding or index hints, and ModelError
-        for a tokenizer that is not a fast one.
+        Args:
+            tokenizer: a fast tokenizer.
+            template: a text with {a} and {b} in this order, such as "{a} + {b} = "; the NUPA prompt if empty. The
+                answer follows the template directly. So it should end in a space if the model writes one before an
+                answer, as SmolLM2 does after the lab has tuned it. With a template, anything may follow a right answer.
+            format: how numbers are written.
+
+        Raises TaskError for a template with other fields and for a format with padding or index hints, and ModelError
+        for a slow tokenizer.
         """
         if format and (format.pad != "none" or format.index_hints != "none"):
             what = "digits can only be located in numbers without padding and index hints"
@@ -149,7 +153,7 @@ class TextSums:
         known = [token for token in (tokenizer.pad_token_id, tokenizer.eos_token_id, 0) if token is not None]
         self.pad = int(known[0])  # type: ignore[arg-type]
         self._end = self.pad if tokenizer.eos_token_id is None else tokenizer.eos_token_id
-        self._own = bool(template)
+        self._has_template = bool(template)
         self._around = _around_fields(template) if template else prompts.around_operands(_addition(0, 0))
 
     def write(self, a: int, b: int) -> Written:
@@ -161,7 +165,7 @@ class TextSums:
         if self._answer_ones_first:
             problem = problem._replace(answer=problem.answer[::-1])
         question = f"{before}{problem.a}{between}{problem.b}{after}"
-        answer = problem.answer if self._own else prompts.completion(problem)
+        answer = problem.answer if self._has_template else prompts.completion(problem)
         second = len(before) + len(problem.a) + len(between)
         # question and answer are tokenized separately, as in training and in generation
         asked = self._tokenizer(question, return_offsets_mapping=True)
@@ -170,12 +174,12 @@ class TextSums:
         digits = _tokens_of(answered, answer, answer.index(problem.answer), problem.answer)
         return Written(
             [*asked["input_ids"], *answered["input_ids"], self._end],  # type: ignore[misc]
-            _turned(_tokens_of(asked, question, len(before), problem.a), self._ones_first),
-            _turned(_tokens_of(asked, question, second, str(problem.b)), self._ones_first),
-            [start + at for at in _turned(digits, self._answer_ones_first)],
+            _from_the_ones(_tokens_of(asked, question, len(before), problem.a), self._ones_first),
+            _from_the_ones(_tokens_of(asked, question, second, str(problem.b)), self._ones_first),
+            [start + at for at in _from_the_ones(digits, self._answer_ones_first)],
             _token_at(asked, question, second - len(between.lstrip())),
             start - 1,
-            ends=not self._own,
+            ends=not self._has_template,
         )
 
     def words(self, ids: Sequence[int]) -> list[str]:
@@ -187,7 +191,7 @@ class TextSums:
         found = [self.write(digit, 0) for digit in range(10)]
         ids = [written.ids[written.answer_at[0]] for written in found]
         if len(set(ids)) < 10 or len(set(self.write(1234, 1234).answer_at)) < 4:
-            raise ModelError("this model's tokenizer writes several digits a token; this instrument needs one a token")
+            raise ModelError("this tokenizer puts several digits in one token; this instrument needs a token per digit")
         return ids
 
 
@@ -211,8 +215,8 @@ class Sums:
 
     @classmethod
     def of(cls, writer: SumWriter, numbers: Sequence[tuple[int, int]]) -> "Sums":
-        """These additions, written by `writer`. Raises the writer's errors, and TaskError if there are none, or for
-        anything but pairs of whole numbers from 0."""
+        """The sums of `numbers`, written by `writer`. Raises the writer's errors, and TaskError if there are no
+        numbers, or for anything but pairs of whole numbers from 0."""
         _check_numbers(numbers)
         columns = Columns.of(numbers)
         written = [writer.write(a, b) for a, b in numbers]
@@ -246,7 +250,7 @@ class Sums:
             raise TaskError(f"column {column}: these sums have {columns}, counted from 0")
 
     def part(self, rows: slice | Sequence[int]) -> "Sums":
-        """Some of the sums, with the columns and the padding of the whole batch; a row may be given several times."""
+        """Some of the sums, with the columns and the padding of the whole batch; rows may be repeated."""
         numbers = self.numbers[rows] if isinstance(rows, slice) else tuple(self.numbers[row] for row in rows)
         tensors = {name: value[rows] for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
         return Sums(numbers, Columns(*(array[rows] for array in self.columns)), **tensors)
@@ -258,7 +262,8 @@ class Sums:
 
     @property
     def next_BT(self) -> torch.Tensor:
-        """The right next token at each token that predicts part of the answer or its end; IGNORED elsewhere."""
+        """The right next token, (B, T), at each token that predicts part of the answer or its end; IGNORED at all other
+        tokens."""
         after_BT = torch.roll(self.tokens_BT, -1, dims=1)
         places_T = torch.arange(self.tokens_BT.shape[1])
         last_B = self.end_at_B - (~self.ends_B).long()
@@ -266,7 +271,7 @@ class Sums:
         return torch.where(asked_BT, after_BT, IGNORED)
 
     def read(self, logits_BTV: torch.Tensor) -> "Reading":
-        """What a model with these logits (B, T, V) predicts, each time after the right tokens."""
+        """What a model with these logits (B, T, V) predicts; each prediction follows the right tokens."""
         next_BT = self.next_BT.to(logits_BTV.device)
         right_BT = (logits_BTV.argmax(-1) == next_BT) | (next_BT == IGNORED)
         at_BK = self.query_at_BK.clamp(min=0).to(logits_BTV.device)
@@ -274,27 +279,32 @@ class Sums:
         return Reading(right_BT.all(1).cpu(), torch.where(self.has_digit_BK, digits_BK.cpu().float(), float("nan")))
 
     def read_all(self, logits: Callable[["Sums"], torch.Tensor], batch_size: int) -> "Reading":
-        """What a model predicts for all the sums. `logits`: returns the logits (B, T, V) for a part of them."""
+        """What a model predicts for all sums, in batches. `logits`: returns the logits (B, T, V) of some of them."""
         parts = [self.part(rows) for rows in batches(len(self), batch_size)]
         readings = [part.read(logits(part)) for part in parts]
         return Reading(*(torch.cat(same) for same in zip(*readings, strict=True)))
 
 
 def batches(count: int, size: int) -> list[slice]:
-    """The slices that cut `count` rows into batches of `size`; the last may be shorter. Raises TaskError for a size
+    """The slices that cut `count` rows into batches of `size`; the last one may be shorter. Raises TaskError for a size
     below 1."""
-    if size < 1:
-        raise TaskError(f"batch_size={size}: should be 1 or more")
+    check_positive("batch_size", size)
     return [slice(start, start + size) for start in range(0, count, size)]
+
+
+def check_positive(name: str, number: int) -> None:
+    """Raises TaskError unless the number is 1 or more."""
+    if number < 1:
+        raise TaskError(f"{name}={number}: should be 1 or more")
 
 
 class Reading(NamedTuple):
     """What a model predicts for a batch of sums."""
 
     exact_B: torch.Tensor
-    """Whether greedy decoding would give the right answer, and end after it if it has to, booleans."""
+    """Booleans: would greedy decoding give the right answer, and end after it if it has to?"""
     digits_BK: torch.Tensor
-    """1 if the right digit is the most likely token after the right ones before it, 0 if not, nan if there is no
+    """1 if the right digit is the most likely token after the right tokens before it, 0 if not, nan if there is no
     digit."""
 
 
@@ -316,7 +326,7 @@ def _around_fields(template: str) -> tuple[str, str, str]:
     texts, fields = [""], []
     try:
         for text, field, form, conversion in string.Formatter().parse(template):
-            texts[-1] += text  # a doubled brace ends a part that has no field
+            texts[-1] += text  # the parser also ends a part, without a field, at an escaped brace
             if field is not None:
                 fields.append(field + (form or "") + (conversion or ""))
                 texts.append("")
@@ -328,18 +338,18 @@ def _around_fields(template: str) -> tuple[str, str, str]:
 
 
 def _tokens_of(encoded: BatchEncoding, text: str, start: int, number: str) -> list[int]:
-    """The token of each digit of the number that begins at `start`, in their order."""
+    """The token of each digit of the number that begins at character `start`, in the order of writing."""
     return [_token_at(encoded, text, start + place) for place in range(len(number))]
 
 
 def _token_at(encoded: BatchEncoding, text: str, place: int) -> int:
-    """The token that holds a character. Raises ModelError if no token or several tokens do."""
+    """The token that contains a character. Raises ModelError unless exactly one token does."""
     holding = [token for token, (start, end) in enumerate(encoded["offset_mapping"]) if start <= place < end]  # type: ignore[arg-type]
     if len(holding) != 1:
         raise ModelError(f"{text[place]!r}, character {place} of {text!r}, has {len(holding)} tokens instead of one")
     return holding[0]
 
 
-def _turned(at: list[int], ones_first: bool) -> list[int]:
-    """The tokens of a number's digits from the ones up."""
+def _from_the_ones(at: list[int], ones_first: bool) -> list[int]:
+    """The tokens of a number's digits from the ones up. `ones_first`: whether the digits are written in this order."""
     return at if ones_first else at[::-1]

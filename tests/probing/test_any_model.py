@@ -55,7 +55,7 @@ def test_a_model_whose_tokens_hold_several_digits_is_refused_in_one_line(tmp_pat
     with pytest.raises(ModelError) as refused:
         Subject.from_name(name, "{a}+{b}=").writer.digit_ids()
     assert "\n" not in str(refused.value)
-    assert "several digits a token" in str(refused.value)
+    assert "several digits in one token" in str(refused.value)
 
 
 def test_the_five_lines_of_the_guide_run_as_they_stand(tmp_path, monkeypatch, capsys):

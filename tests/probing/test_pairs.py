@@ -93,7 +93,7 @@ def test_two_digits_get_the_total_that_is_asked_for(total, seed):
 
 
 def test_totals_that_no_two_digits_have_are_refused():
-    with pytest.raises(TaskError, match=r"^total 19: two digits have one from 0 to 18$"):
+    with pytest.raises(TaskError, match=r"^total 19: should be from 0 to 18, as two digits add up to$"):
         with_totals([(4321, 9876)], 2, [19], 0)
 
 

@@ -149,7 +149,7 @@ def test_groups_of_two_digits_share_a_token(reverse, numbers):
                 group = words[int(sums.tokens_BT[row, place])]
                 assert group[k % 2 if reverse == "integer" else -1 - k % 2] == digits[k]
             assert (at_BK[row, len(digits) :] == NOWHERE).all()
-    with pytest.raises(ModelError, match=r"^this model writes several digits a token: tokenizer\.digits should be 1"):
+    with pytest.raises(ModelError, match=r"^this model writes several digits in one token: tokenizer\.digits"):
         writer.digit_ids()
 
 
@@ -175,7 +175,7 @@ def test_tokens_of_three_digits_hold_all_of_theirs_and_have_no_single_digits():
     written = writer.write(12345, 67)
     assert tokenizer.convert_ids_to_tokens(written.ids) == ["123", "45", "+", "67", "=", "124", "12", "<eos>"]
     assert written[1:] == ([1, 1, 0, 0, 0], [3, 3], [6, 6, 5, 5, 5], 2, 4, False)
-    with pytest.raises(ModelError, match=r"^this model's tokenizer writes several digits a token"):
+    with pytest.raises(ModelError, match=r"^this tokenizer puts several digits in one token"):
         writer.digit_ids()
 
 
@@ -204,7 +204,7 @@ def test_a_digit_without_a_token_is_named_in_one_line():
 
 
 def test_a_model_that_knows_no_additions_is_told_so():
-    with pytest.raises(TaskError, match=r"no operator for add_integer; it has: max_integer$"):
+    with pytest.raises(TaskError, match=r"no task add_integer; it has: max_integer$"):
         notated(FormatConfig(), tasks=("max_integer",)).write(1, 2)
 
 

@@ -1,20 +1,28 @@
-"""The instruments that are scored: each takes a trial and returns figures by name.
+"""The instruments that are scored: each takes a trial and returns scores by name.
 
-There are four kinds. Nodes: through which heads and MLPs does the carry come? Edges: which component passes it to
-which? Heads: which head looks at which digit? Directions: along which vector of the stream is the carry written, at the
-first site at which it is read; and what does the instrument claim at the site before, at which there is no carry yet?
+There are four kinds of contestants:
+
+    nodes        Which heads and MLPs bring the carry?
+    edges        Which component passes it to which?
+    heads        Which head attends to which digit?
+    direction    Along which direction of the residual stream is the carry written? Asked at the first site at which it
+                 is read, and at the site before, at which there is no carry yet.
+
+Nodes, edges and heads are scored by
 
     AUROC            the probability that a part of the circuit has a higher score than another part (ties count half)
     false alarms     how many parts outside of the circuit are claimed
     missed           how many parts of the circuit are not claimed
-    CPR, CMD         see `edges.Curve`, with resample ablation, on pairs that the scores were not computed on
+    CPR, CMD         see `edges.Curve`, with resample ablation, on pairs on which the scores were not computed
 
-    |cos|            the cosine of the direction and the true one, without its sign
+and directions by
+
+    |cos|            the absolute cosine of the direction and the true one
     rate             the share of test pairs whose carry the direction exchanges (interchange)
-    |cos| mended     the same two figures for the direction without the part that nothing reads
+    |cos| mended     the same two scores for the direction without the part that nothing reads
     rate mended
     best random      the best rate of 20 random directions
-    rate before      the rate at the site before the carry is there
+    rate before      the rate at the site at which there is no carry yet
     claimed before   1 if the tests of `illusion` accept a direction at that site, which is always wrong
     illusion unseen  1 if they accept a direction whose |cos| is below 0.9
     truth denied     1 if they reject a direction whose |cos| is at least 0.9
@@ -28,7 +36,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from lab.numbers.additions import addition
 from lab.probing.benchmark.known import Adder, Known
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
@@ -44,25 +51,25 @@ from lab.probing.instruments import (
     path_patching,
 )
 from lab.probing.instruments.interchange import Place
-from lab.probing.measured import either_way, nanmean
-from lab.probing.pairs import Pairs, carry_only, cross_digit
+from lab.probing.measured import max_abs_over_directions, nanmean
+from lab.probing.pairs import Pairs, carry_only, cross_digit, operands
 from lab.probing.positions import Sums
 
 Scores = Mapping[str, float]
 _LENGTH, _COLUMN = 4, 2
 """Digits of the operands, and the column whose incoming carry is asked about."""
 _CLAIMED = 0.05
-"""A part with at least this score is claimed to belong to the circuit. Scores are shares of the carry's whole effect;
-those of ablation are losses of right digits."""
+"""A part with at least this score is claimed to belong to the circuit. Scores are normalized effects; those of ablation
+are losses of right digits."""
 _TRUE = 0.9
 """A direction with at least this |cos| to the truth is the carry."""
 _IDLE = "idle carry"
-"""The direction along which some adders write the carry a second time, for nothing."""
+"""The direction along which some adders write a second copy of the carry, which nothing reads."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """An adder, and the pairs and sums that all contestants get."""
+    """An adder, with the pairs and sums that all contestants get."""
 
     adder: Adder[Any]
     pairs: int = 16
@@ -77,7 +84,7 @@ class Trial:
 
     @cached_property
     def unseen(self) -> Pairs:
-        """Pairs like the minimal ones, on which circuits are tested."""
+        """Other pairs like the minimal ones, on which circuits are tested."""
         return carry_only(_LENGTH, _COLUMN - 1, self.pairs, self.seed + 3)
 
     @cached_property
@@ -90,26 +97,26 @@ class Trial:
 
     @cached_property
     def sums(self) -> Sums:
-        drawn = (addition("uniform", _LENGTH, self.seed, index) for index in range(100 * self.pairs))
-        numbers = [(int(item.a), int(str(item.b))) for item in drawn if len(item.answer) == _LENGTH]
-        return self.adder.sums(numbers[: 4 * self.pairs])
+        drawn = operands("uniform", _LENGTH, self.seed, 100 * self.pairs)
+        same_layout = [(a, b) for a, b in drawn if len(str(a + b)) == _LENGTH]
+        return self.adder.sums(same_layout[: 4 * self.pairs])
 
     @cached_property
     def graph(self) -> edges.Graph:
         return edges.Graph(self.adder)
 
     def nodes(self, scores: Mapping[Component, float], also: frozenset[Component] = frozenset()) -> Scores:
-        """How well scores of components find the carry's circuit. `also`: further parts that count as its own, because
-        the instrument cannot tell them from it."""
+        """How well scores of components find the carry's circuit. `also`: further components that count as part of it,
+        because the instrument cannot tell them apart."""
         circuit = self.adder.known.nodes | also
         values, is_in = zip(*((scores[one], one in circuit) for one in self.adder.components), strict=True)
         return parts(np.array(values), np.array(is_in))
 
     def edges(self, scores_WUR: np.ndarray) -> Scores:
-        """How well scores find the circuit's edges between heads, MLPs and the logits. Edges from the embedding do not
-        count, because the true ones are not known; only CPR and CMD are those of all edges. `scores_WUR`: the scores
-        in each direction of the carry."""
-        graph, true, scores_UR = self.graph, self.adder.known.edges, either_way(scores_WUR)
+        """How well scores find the circuit's edges between heads, MLPs and the logits. Edges from the embedding count
+        only in CPR and CMD, because the true ones are not known. `scores_WUR`: the scores in each direction of the
+        carry."""
+        graph, true, scores_UR = self.graph, self.adder.known.edges, max_abs_over_directions(scores_WUR)
         some_UR = graph.is_edge_UR & (np.arange(len(graph.senders)) > 0)[:, None]
         is_in_UR = np.array([[(str(one), str(other)) in true for other in graph.receivers] for one in graph.senders])
         by_size = edges.curve(self.adder, self.unseen, scores_UR, ablations=("resample",))
@@ -119,28 +126,28 @@ class Trial:
 
     @cached_property
     def eap_ig(self) -> np.ndarray:
-        """The scores of all edges in both directions of the carry, from integrated gradients."""
+        """The EAP-IG scores of all edges in both directions of the carry."""
         return edges.attribute(self.adder, self.minimal, max(2, self.steps)).value
 
     @cached_property
     def writes(self) -> Callable[[Place], illusion.Writes]:
-        """What components wrote before a place; read once for all directions there."""
+        """What components wrote before a place; cached, because all directions at a place need it."""
         return cache(partial(illusion.read_writes, self.adder, self.minimal))
 
     @cached_property
     def examined(self) -> Callable[[str, Place], illusion.Evidence]:
-        """The evidence on a contestant's direction at a place; a direction is learned once."""
+        """The evidence on a contestant's direction at a place; cached, so that each direction is learned only once."""
         return cache(partial(_examined, self))
 
     def known_sites(self) -> tuple[Place, Place]:
-        """Where the carry is first read, and the site before it."""
+        """The site at which the carry is first read, and the site before it."""
         layer, site = self.adder.known.carry_sites[0]
         sites = self.adder.sites
         return Place(layer, site, _COLUMN), Place(layer, sites[sites.index(site) - 1], _COLUMN)
 
 
 def auroc(scores: np.ndarray, is_in: np.ndarray) -> float:
-    """The AUROC of scores; nan if everything is in the circuit, or nothing."""
+    """The AUROC of scores; nan if all parts are in the circuit, or none."""
     inside, outside = scores[is_in], scores[~is_in]
     if not len(inside) or not len(outside):
         return float("nan")
@@ -149,7 +156,7 @@ def auroc(scores: np.ndarray, is_in: np.ndarray) -> float:
 
 
 def parts(scores: np.ndarray, is_in: np.ndarray) -> dict[str, float]:
-    """AUROC, false alarms and misses of absolute scores. Scores that agree to a millionth are ties."""
+    """AUROC, false alarms and misses of absolute scores, rounded to a millionth."""
     sizes = np.round(np.abs(np.nan_to_num(scores)), 6)
     claimed = sizes >= _CLAIMED
     return {
@@ -160,29 +167,28 @@ def parts(scores: np.ndarray, is_in: np.ndarray) -> dict[str, float]:
 
 
 def _activation_patching(trial: Trial) -> Scores:
-    heads = either_way(patching.patch_heads(trial.adder, trial.minimal).effect.value)[..., 0]
-    mlps = either_way(patching.patch_mlps(trial.adder, trial.minimal, (EVERYWHERE,)).effect.value)[..., 0]
+    heads = max_abs_over_directions(patching.patch_heads(trial.adder, trial.minimal).effect.value)[..., 0]
+    mlps = max_abs_over_directions(patching.patch_mlps(trial.adder, trial.minimal, (EVERYWHERE,)).effect.value)[..., 0]
     return trial.nodes({one: heads[one.layer, one.head] if one.kind == "head" else mlps[one.layer]
                         for one in trial.adder.components})  # fmt: skip
 
 
 def _attribution_patching(trial: Trial) -> Scores:
-    """The gradients are those at the base alone."""
     contrast = Contrast(trial.adder, trial.minimal)
     guessed_BN = attribution.attributions(contrast, (EVERYWHERE,))
     axes = {"component": range(guessed_BN.shape[1])}
     found = contrast.effects_of_moves("attributed", axes, guessed_BN).effect.value
     order = sorted(trial.adder.components, key=lambda one: one.kind == "mlp")
-    return trial.nodes(dict(zip(order, either_way(found), strict=True)))
+    return trial.nodes(dict(zip(order, max_abs_over_directions(found), strict=True)))
 
 
 def _ablation(replacement: ablation.Replacement, trial: Trial) -> Scores:
-    """Ablation hurts everything that digits need, so heads that bring a_k and b_k are not false alarms. They are not
-    known for trained adders, which are not scored."""
+    """Ablation affects all components that digits need, so heads that bring a_k and b_k are not false alarms. Trained
+    adders are not scored, because these heads are not known."""
     known = trial.adder.known
     if not isinstance(known, Known):
         return {}
-    groups = ablation.components(trial.adder)
+    groups = [(one,) for one in trial.adder.components]
     lost = ablation.ablate(trial.adder, trial.sums, groups, replacement, "everywhere").column.value
     loss = np.nanmax(np.abs(lost), axis=1)
     digits = frozenset(Component("head", *where) for where in known.digit_heads)
@@ -191,7 +197,7 @@ def _ablation(replacement: ablation.Replacement, trial: Trial) -> Scores:
 
 def _node_sums(trial: Trial) -> Scores:
     """The score of a node is the sum of the scores of its outgoing edges."""
-    by_sender = either_way(np.nansum(trial.eap_ig, axis=-1))
+    by_sender = max_abs_over_directions(np.nansum(trial.eap_ig, axis=-1))
     return trial.nodes(dict(zip(trial.graph.senders, by_sender, strict=True)))
 
 
@@ -214,22 +220,22 @@ def _random_edges(trial: Trial) -> Scores:
 
 
 def _aligned(trial: Trial) -> Scores:
-    """Heads that attend to one digit each, including decoys: how many are missed, and how many are claimed wrongly."""
+    """How many heads that attend to one digit are missed, decoys included, and how many are claimed wrongly."""
     known = trial.adder.known
     if not isinstance(known, Known):
         return {}
     found = alignment.aligned_heads(alignment.alignment(trial.adder, {_LENGTH: trial.sums}))
     claimed = {(one.layer, one.head): (one.number, one.offset) for one in found if one.number != "sum"}
     true = known.looks_at
-    fetching = set(known.carry_heads) - set(true)  # these look at the token that holds the carry, whichever digit it is
+    fetching = set(known.carry_heads) - set(true)  # these attend to the token that holds the carry, in any column
     wrong = sum(true.get(head) != where for head, where in claimed.items() if head not in fetching)
     return {"false alarms": float(wrong), "missed": float(sum(claimed.get(head) != true[head] for head in true))}
 
 
 def _direction(name: str, trial: Trial) -> Scores:
     """Compares the evidence on a direction with its |cos| to the true one, at the first site at which the carry is
-    read. At the site before it, every claim is wrong. The directions of trained adders are not known, so they only have
-    rates."""
+    read. At the site before, every claim is wrong. Trained adders have only rates, because the true direction is not
+    known."""
     known = trial.adder.known
     if name == "truth" and not isinstance(known, Known):
         return {}
@@ -304,7 +310,6 @@ CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
     "the carry and an idle copy (direction)": partial(_direction, "idle"),
     "the truth (direction)": partial(_direction, "truth"),
 }
-"""Contestants by the name that tables show. Random scores are what an instrument must beat. A mended direction is what
-is left of a learned one without the part that nothing reads. Two directions are made by hand: "the truth" is the best
-that a direction could score; the other one is mostly a copy of the carry that nothing reads, in the adders that have
-one."""
+"""Contestants by the name that tables show. Random scores are what an instrument must beat. A mended direction is a
+learned one without the part that nothing reads. Two directions are made by hand: "the truth" has the best possible
+scores; the other one is mostly a copy of the carry that nothing reads, in adders that have such a copy."""

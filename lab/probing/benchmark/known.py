@@ -4,7 +4,7 @@
     token      .   a0  a1  a2  a3  a4  a5  0   +   b0  b1  b2  b3  b4  b5  0   =   s0  s1  s2  s3  s4  s5  s6  <end>
 
 Numbers of up to DIGITS digits are written in fields that are one digit longer. So the digits that q_k needs are always
-the same number of tokens before it: a_k and b_k, and one token further back a_{k-1} and b_{k-1}. For the ones, the
+the same number of tokens before it: first a_k and b_k, and one token further back a_{k-1} and b_{k-1}. For k = 0, the
 latter are "." and "+", with value 0. If the ones come last, each field is reversed.
 """
 
@@ -31,11 +31,11 @@ class Circuit:
     """What instruments should find in an adder. Nothing else is known about a trained adder."""
 
     nodes: frozenset[Component]
-    """Heads and MLPs through which the carry into a column comes, from a_{k-1} and b_{k-1} to the digit."""
+    """The heads and MLPs that bring the carry into column k, from a_{k-1} and b_{k-1} to the answer's digit."""
     edges: frozenset[tuple[str, str]]
     """Which of them passes the carry to which: names of sender and receiver, such as ("L0H2", "L0 mlp")."""
     carry_sites: tuple[tuple[int, Site], ...]
-    """Where later components read the carry from the stream."""
+    """Where later components can read the carry from the residual stream."""
     longest: int = DIGITS
     """The largest number of digits in an operand."""
 
@@ -53,14 +53,14 @@ class Known(Circuit):
     """The unit vector along which the answer's digit is written."""
     digit_sites: tuple[tuple[int, Site], ...]
     looks_at: dict[tuple[int, int], tuple[str, int]]
-    """(layer, head) to (operand, offset): all of the head's attention from q_k is on that operand's digit k +
-    offset."""
+    """By (layer, head), the operand and the offset: from q_k, the head attends only to that operand's digit at place
+    k + offset."""
     carry_heads: tuple[tuple[int, int], ...]
-    """The heads of `nodes`. s_0 is right without them."""
+    """The heads among `nodes`. Without them, s_0 is still right."""
     digit_heads: tuple[tuple[int, int], ...]
     """The heads that bring the digits to add."""
     decoy: tuple[int, int]
-    """A head that attends to a_k and writes along a direction that is never read."""
+    """A head that attends to a_k and writes along a direction that nothing reads."""
     idle_heads: tuple[tuple[int, int], ...]
     """Heads that attend to all tokens equally and write nothing."""
     directions: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -80,7 +80,7 @@ KnownAdder: TypeAlias = Adder[Known]
 
 
 class FieldSums:
-    """Sums in fields of fixed length. The zeros that fill a field count as digits up to the length of the sum."""
+    """Sums in fields of fixed length. Leading zeros count as digits, up to the length of the sum."""
 
     pad = PAD
 
@@ -90,15 +90,16 @@ class FieldSums:
         Args:
             ones_first: whether numbers begin with the ones digit.
             operands: with 3, the second number is written as two numbers, b = b' + b'', that add up without carries.
-            complement: write each digit of b as 9 minus the digit, which gives another number d. Then a + b is computed
-                as a - d - 1, in which a borrow is 1 minus the carry.
+            complement: whether to write 9 minus each digit of b, which gives another number d. The model then computes
+                a + b as a - d - 1, in which the borrow is 1 minus the carry.
         """
         self._order = -1 if ones_first else 1
         self.operands, self._complement = operands, complement
         self.tokens = (operands + 1) * FIELD + operands + 2
 
     def back(self, number: int, places: int = 0) -> int:
-        """How many tokens before q_k an operand (0 is a) has its digit of column k - `places`, ones first."""
+        """How many tokens before q_k the digit of column k - `places` of an operand is, if numbers begin with the ones.
+        `number`: 0 for a, 1 for b, and so on."""
         return (self.operands - number) * (FIELD + 1) - 1 + places
 
     def write(self, a: int, b: int) -> Written:
@@ -127,7 +128,7 @@ class FieldSums:
     def _second(self, b: int) -> list[int]:
         if self.operands == 2:
             return [b]
-        # b' gets about a third to two thirds of each digit, a share that differs from column to column
+        # b' gets a third to two thirds of each digit; the share differs from column to column
         part = int("".join(str(int(digit) * (3 + place % 4) // 9) for place, digit in enumerate(str(b))))
         return [part, b - part]
 

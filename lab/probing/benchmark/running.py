@@ -41,8 +41,8 @@ class Score(NamedTuple):
 
 
 def measure(config: BenchmarkConfig, run: Run, tell: Callable[[str], None]) -> list[Score]:
-    """The scores of every adder. An adder that was finished before an interruption is not measured again. If an
-    instrument fails on an adder, `tell` gets the reason, and the instrument's measure "failed" is 1.
+    """The scores of every adder. Adders that were finished before an interruption are not measured again. If an
+    instrument fails on an adder, `tell` is called with the reason, and the instrument's measure "failed" is 1.
 
     Raises TaskError for an unknown adder.
     """
@@ -65,8 +65,8 @@ def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], Adder[Any]]]:
 
 
 def tables(scores: list[Score]) -> list[Table]:
-    """A table for each kind of instrument: one row per instrument, one column per measure, means over adders and
-    seeds."""
+    """A table for each kind of contestant: a row for each instrument, a column for each measure, and means over adders
+    and seeds."""
     kinds = dict.fromkeys(_kind(score.instrument) for score in scores)
     return [_table(kind, [score for score in scores if _kind(score.instrument) == kind]) for kind in kinds]
 

@@ -1,8 +1,9 @@
-"""Writes the weights of a small transformer from what its parts read from and write to named directions of the stream.
+"""Writes the weights of a small transformer, given which named directions of the residual stream each part reads and
+writes.
 
-The architecture is TransformerLens' own: no norm, learned positions, ReLU. The directions of the residual stream are
-the rows of a basis drawn from a seed; the basis is orthonormal, or oblique and read with its dual basis. A bias is
-written as a read of the direction "one", which every token has.
+The architecture is TransformerLens' own: no norm, learned positions, ReLU. The directions are the rows of a basis drawn
+from a seed. The basis is orthonormal, or oblique and read with its dual basis. Instead of a bias, a part reads the
+direction "one", which every token has.
 
 Shapes: D width, Q directions, V words, N neurons, H heads, Z width of a head, T places.
 """
@@ -22,15 +23,15 @@ from lab.probing.benchmark.known import END, PLUS, WORDS, FieldSums
 from lab.probing.bridge import Subject
 
 Weights: TypeAlias = Mapping[str, float]
-"""The weight of each direction, by its name."""
+"""A weight for each direction, by name."""
 
 _WIDTH = 20
 """The smallest width of a residual stream."""
 HEAD_WIDTH = 4
 SHARPNESS = 4000.0
-"""How sharply heads attend: any other token gets at most e^-58 of the right token's weight."""
+"""How sharp attention is: every other token gets at most e^-58 of the weight of the right one."""
 _MOVED = ("value", "plus")
-"""The directions whose coordinates heads move into other directions."""
+"""The directions whose coordinates heads copy into other directions."""
 ALWAYS = ("one", "value", "plus", "cos", "sin")
 """Directions that every adder has: a constant, a token's digit, whether it is "+", and its position on a circle."""
 
@@ -53,13 +54,13 @@ class Wiring:
 
         Args:
             names: directions besides `ALWAYS`.
-            heads: names of the heads of a layer; a seed above 0 shuffles them.
+            heads: names of the heads of each layer; a seed above 0 shuffles them.
             layers: number of layers.
             seed: the seed of the basis and of the order of the heads.
-            level: the size of the constant, the direction "one".
+            level: the size of the constant, which is along the direction "one".
             lean: how far the basis is from orthonormal.
-            noise: the size of a random vector that is added to each word's embedding, so that there are more features
-                than dimensions.
+            noise: the size of a random vector that is added to each word's embedding, so that features are in
+                superposition.
         """
         used = (*ALWAYS, *names)
         width = len(heads) * math.ceil(max(_WIDTH, len(used)) / len(heads))  # some architectures need a multiple
@@ -74,25 +75,26 @@ class Wiring:
         dual_QD = torch.linalg.inv(torch.stack([self.at[name] for name in self.names])).T
         self.dual: dict[str, torch.Tensor] = dict(zip(self.names, dual_QD, strict=True))
         self.plus_value = 0.0
-        """The digit that "+" stands for."""
+        """The digit as which "+" is read."""
         self.steps_back: dict[tuple[int, int], int] = {}
         self._noise = noise
-        order = np.random.default_rng(seed).permutation(len(heads)) if seed else np.arange(len(heads))
-        self.head: dict[str, int] = {name: int(place) for name, place in zip(heads, order, strict=True)}
+        self.head = shuffled(heads, seed)
         self._query_LHZD, self._key_LHZD = torch.zeros(2, layers, len(heads), HEAD_WIDTH, len(basis_QD))
         self.out_LDHZ = torch.zeros(layers, len(basis_QD), len(heads), HEAD_WIDTH)
         self.neurons: list[list[tuple[torch.Tensor, torch.Tensor]]] = [[] for _ in range(layers)]
 
     def reads(self, weights: Weights) -> torch.Tensor:
-        """The vector whose dot product with the stream is this weighted sum of its coordinates."""
+        """The vector whose dot product with the residual stream is this weighted sum of its coordinates."""
         return torch.stack([weight * self.dual[name] for name, weight in weights.items()]).sum(0)
 
     def writes(self, weights: Weights) -> torch.Tensor:
         return torch.stack([weight * self.at[name] for name, weight in weights.items()]).sum(0)
 
     def look_back(self, layer: int, head: str, steps: int, moves: Mapping[str, str], writer: FieldSums) -> None:
-        """A head that attends `steps` tokens back and moves the digit or the "+" there into other directions."""
-        at, turn = (layer, self.head[head]), 2 * math.pi / (writer.tokens + 1)  # room for one more on the circle
+        """Adds a head that attends `steps` tokens back. `moves`: for "value" or "plus", the direction into which the
+        head copies the coordinate of that token."""
+        at = layer, self.head[head]
+        turn = 2 * math.pi / (writer.tokens + 1)  # one more than there are tokens, so that the ends do not meet
         back = steps * turn
         self._key_LHZD[at][0], self._key_LHZD[at][1] = self.dual["cos"], self.dual["sin"]
         self._query_LHZD[at][0] = self.reads({"cos": math.cos(back), "sin": math.sin(back)})
@@ -105,7 +107,7 @@ class Wiring:
         self.neurons[layer].append((self.reads(reads), self.writes(writes)))
 
     def step(self, layer: int, reads: Weights, low: float, high: float, writes: Weights) -> None:
-        """Two neurons that together write 0 up to `low`, `writes` from `high` on, and a ramp in between."""
+        """Adds two neurons that together write 0 up to `low`, `writes` from `high` on, and a ramp in between."""
         slope = 1 / (high - low)
         for bound, sign in ((low, 1), (high, -1)):
             scaled = {name: slope * weight for name, weight in reads.items()}
@@ -114,14 +116,14 @@ class Wiring:
 
     @property
     def values_ZD(self) -> torch.Tensor:
-        """The values of every head."""
+        """The value weights, which all heads share."""
         rows_ZD = torch.zeros(HEAD_WIDTH, len(self.names))
         for place, name in enumerate(_MOVED):
             rows_ZD[place] = self.dual[name]
         return rows_ZD
 
     def mlp(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """What the neurons of a layer read (N, D) and write (D, N); every layer has the same number."""
+        """What the neurons of a layer read (N, D) and write (D, N); all layers have the same number of neurons."""
         count = max(1, *map(len, self.neurons))
         reads_ND, writes_DN = torch.zeros(count, len(self.names)), torch.zeros(len(self.names), count)
         for place, (read_D, write_D) in enumerate(self.neurons[layer]):
@@ -129,7 +131,7 @@ class Wiring:
         return reads_ND, writes_DN
 
     def subject(self, name: str, writer: FieldSums, digit: str, end: str) -> Subject:
-        """The finished model; `digit`, `end`: directions that the unembedding reads."""
+        """The finished model. `digit`, `end`: the directions that the unembedding reads."""
         angles_T = torch.arange(writer.tokens) * 2 * math.pi / (writer.tokens + 1)
         places_TD = angles_T.cos()[:, None] * self.at["cos"] + angles_T.sin()[:, None] * self.at["sin"]
         unembedding_VD = unembedding(self.dual["one"], self.dual[digit], self.dual[end])
@@ -144,7 +146,7 @@ class Wiring:
     def embedding(self) -> torch.Tensor:
         embedding_VD = embedding(self.at)
         embedding_VD[PLUS] += self.plus_value * self.at["value"]
-        if self._noise:  # no noise in the constant and the positions, because attention is too sharp for it
+        if self._noise:  # none in the constant and the positions, because attention is too sharp for noise
             noisy = [name for name in self.names if name not in ("one", "cos", "sin")]
             size_VQ = self._noise * torch.randn(
                 len(WORDS), len(noisy), generator=torch.Generator().manual_seed(self._seed + 2)
@@ -153,14 +155,20 @@ class Wiring:
         return embedding_VD
 
 
+def shuffled(heads: Sequence[str], seed: int) -> dict[str, int]:
+    """The place of each head in its layer, by name: in a random order, or as they are for seed 0."""
+    order = np.random.default_rng(seed).permutation(len(heads)) if seed else range(len(heads))
+    return dict(zip(heads, map(int, order), strict=True))
+
+
 def basis(width: int, seed: int) -> torch.Tensor:
-    """Orthonormal rows."""
+    """Orthonormal rows (D, D)."""
     generator = torch.Generator().manual_seed(seed)
     return torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64))[0].float()
 
 
 def embedding(at: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """Each word's constant, digit, and whether it is "+"."""
+    """The embedding (V, D) of each word: the constant, its digit, and whether it is "+"."""
     embedding_VD = at["one"].repeat(len(WORDS), 1)
     embedding_VD[:10] += torch.arange(10.0)[:, None] * at["value"]
     embedding_VD[PLUS] += at["plus"]
@@ -168,9 +176,9 @@ def embedding(at: Mapping[str, torch.Tensor]) -> torch.Tensor:
 
 
 def unembedding(one_D: torch.Tensor, digit_D: torch.Tensor, end_D: torch.Tensor) -> torch.Tensor:
-    """The unembedding, from the vectors that read the constant, the digit and the end. The logit of digit d is
-    2 d digit - d^2, which is largest for the nearest d. The logit of <end> is the highest if the end is found, and the
-    lowest if not."""
+    """The unembedding (V, D), from the vectors that read the constant, the digit and the end. The logit of digit d is
+    2 d digit - d^2, which is largest for the nearest d. The logit of <end> is the highest one if the end is found, and
+    the lowest one if not."""
     rows_VD = (-200 * one_D).repeat(len(WORDS), 1)
     for value in range(10):
         rows_VD[value] = 2 * value * digit_D - value**2 * one_D
@@ -179,7 +187,7 @@ def unembedding(one_D: torch.Tensor, digit_D: torch.Tensor, end_D: torch.Tensor)
 
 
 class Layer(NamedTuple):
-    """The weights of a layer; all heads have the same values."""
+    """The weights of a layer. All heads share the value weights."""
 
     query_HZD: torch.Tensor
     key_HZD: torch.Tensor

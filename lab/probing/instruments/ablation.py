@@ -1,13 +1,12 @@
 """What a model loses if the output of a head or an MLP no longer depends on the sum.
 
 The output is replaced, token by token, by its mean over all sums (mean ablation) or by the output for another sum
-(resample ablation; Chan et al. 2022, causal scrubbing). What replaces it still depends on the token's position, but not
-on the sum. Zeros would be an input that the rest of the model has never seen. Losses are measured by column, by the
-stratum of the carry (`lab.numbers.columns`) and by the number of nines below the column. For example, without a head
-that fetches carries, only columns with a carry are wrong.
+(resample ablation; Chan et al. 2022, causal scrubbing). The replacement still depends on the token's position, but not
+on the sum. Zero ablation is not offered: zeros would be an input that the rest of the model has never seen.
 
-If two heads can stand in for each other, removing one of them changes nothing. Ablate them together, and compare with
-random pairs.
+Losses are measured by column, by the stratum of the carry (`lab.numbers.columns`) and by the number of nines below the
+column. For example, without a head that fetches carries, only columns with a carry are wrong. If two heads can stand in
+for each other, ablating one of them changes nothing. Ablate them together, and compare with random pairs of heads.
 
 Shapes: B sums, G groups of components, T tokens, K columns, H heads, Z width of a head, D width of the model.
 """
@@ -39,7 +38,7 @@ Group: TypeAlias = tuple[Component, ...]
 class Ablation(NamedTuple):
     """Changes of accuracy by group of components; a loss is negative. A group's label joins its components with "+".
 
-    A sum is one sample: the mean over its digits in that column, stratum or chain. Each digit is predicted after the
+    Each sum is one sample: the mean over its digits in that column, stratum or chain. Each digit is predicted after the
     right digits.
     """
 
@@ -50,9 +49,9 @@ class Ablation(NamedTuple):
     stratum: Measured
     """Axes: group, stratum (`STRATA`)."""
     chain: Measured
-    """Axes: group, chain: how many columns with digit sum 9 are directly below."""
+    """Axes: group, chain (the number of columns directly below whose digits add up to 9)."""
     intact: Measured
-    """Accuracy of the unchanged model. Axes: column."""
+    """Accuracy of the unablated model. Axes: column."""
 
 
 @torch.inference_mode()
@@ -67,12 +66,12 @@ def ablate(
     """Ablates each group in all sums.
 
     Args:
-        sums: at least two sums. All have the same numbers of digits, because tokens are compared by position.
+        sums: at least two sums, whose operands have the same lengths, because tokens are compared by position.
         groups: the components that are ablated together.
-        replacement: what an output is replaced by: its mean over the sums, or the output for another sum.
-        where: at which tokens.
+        replacement: what replaces an output: its mean over the sums, or the output for another sum.
+        where: at which tokens outputs are replaced.
 
-    Raises TaskError for another replacement or place, if there are fewer than two sums, if the sums differ in the
+    Raises TaskError for an unknown replacement or `where`, if there are fewer than two sums, if the sums differ in the
     lengths of their operands, or if there is nothing to ablate, and ModelError for components that the model does not
     have.
     """
@@ -109,18 +108,13 @@ def ablate(
 
 @torch.inference_mode()
 def mean_hooks(subject: Subject, sums: Sums, group: Group, batch_size: int = 256) -> list[Hook]:
-    """Hooks that replace a group's output by its mean over these sums, at every token that predicts a digit or the end.
-    With them, a model runs without the group. They fit any batch whose tokens have the same positions as in `sums`.
+    """Hooks that mean-ablate a group at every token that predicts a digit or the end. They fit any batch whose tokens
+    have the same positions as in `sums`, over which the means are taken.
 
     Raises the same errors as `ablate`.
     """
     _check(subject, sums, [group])
     return replacing([group], means(subject, sums, _points([group]), batch_size), _queried(sums)[None, :1])
-
-
-def components(subject: Subject) -> list[Group]:
-    """Every head and every MLP, each by itself."""
-    return [(component,) for component in subject.components]
 
 
 def means(subject: Subject, sums: Sums, points: Sequence[str], batch_size: int) -> dict[str, torch.Tensor]:
@@ -143,7 +137,7 @@ def _points(groups: Sequence[Group]) -> list[str]:
 
 
 def _queried(sums: Sums) -> torch.Tensor:
-    """(B, T): whether a digit or the end is predicted there."""
+    """Whether a token predicts a digit or the end, (B, T)."""
     at_BQ = torch.cat([sums.query_at_BK, sums.end_at_B[:, None]], 1)
     tokens_T = torch.arange(sums.tokens_BT.shape[1])
     return (at_BQ[..., None] == tokens_T).any(1)
@@ -155,7 +149,7 @@ def _measured(
     width = digits_BGK.shape[-1]
     has_BK = ~np.isnan(intact_BK)
     longest = int(columns.chain[has_BK].max())
-    by_stratum, by_chain = (  # the mean over the columns of a kind; nan for a sum without such columns
+    by_stratum, by_chain = (  # means over a sum's columns of one kind; nan for a sum without such columns
         np.stack([nanmean(np.where(kind_BK[:, None] == kind, digits_BGK, np.nan)) for kind in range(kinds)], -1)
         for kind_BK, kinds in ((columns.stratum, len(STRATA)), (columns.chain, longest + 1))
     )
@@ -180,5 +174,5 @@ def _check(subject: Subject, sums: Sums, groups: Sequence[Group]) -> None:
     if len(sums) < 2 or len(kinds) > 1:
         raise TaskError(
             f"{len(sums)} sums with {len(kinds)} different pairs of operand lengths: ablation needs at least two sums, "
-            "all with the same pair"
+            "whose operands have the same lengths"
         )

@@ -1,8 +1,8 @@
 """Which digit a head attends to when a digit is predicted, and how much of its attention goes to digits that do not
 matter.
 
-alpha[layer, head, number, offset] is the mean attention from q_k, the token that predicts s_k, to the digit of a number
-at place k + offset: 0 is the digit to add, -1 the one that a carry comes from, -2 one that matters in chains of
+The alignment of a head is the mean attention from q_k, the token that predicts s_k, to the digit of a number at place
+k + offset. Offset 0 is the digit to add, -1 the digit below, which may send a carry, and -2 matters in chains of
 carries. A head may find a digit by its place value, or by its distance from the left. These differ only if the numbers
 differ in length:
 
@@ -10,8 +10,8 @@ differ in length:
     "place"                 4                                     equal place value
     "left"                    2                                   equal distance from the most significant digit
 
-Alignment does not show that a head is used: it may attend to a digit and write nothing that is read
-(lab/probing/instruments/ablation.py).
+Alignment does not show that a head is used: it may attend to a digit and write nothing that later components read
+(lab/probing/instruments/ablation.py tests this).
 
 Shapes: B sums, L layers, H heads, T tokens, K columns, Q columns and the end, M numbers (a, b, sum), O offsets.
 """
@@ -30,13 +30,13 @@ from lab.probing.positions import NOWHERE, Sums, batches
 
 NUMBERS = ("a", "b", "sum")
 OFFSETS = (-2, -1, 0, 1, 2)
-"""Offsets in places: -1 is the digit that is worth a tenth, in whatever order the digits are written."""
+"""Offsets in places: -1 is the digit of the next lower place value, in whatever order the digits are written."""
 _ALIGNED = 0.2
-"""A head is aligned if its attention to the digit exceeds that in the control `permuted` by at least this."""
+"""A head is aligned if its attention to the digit exceeds the control `permuted` by at least this."""
 TARGETS = ("place k", "place k-1", "lower places", "other places", "earlier answer", "itself", "other tokens")
-"""Digits of the operands by their place; digits of the answer before the latest one; the token that predicts. Places
-below k - 1 are "lower places" if the answer's highest digit is written first, because then a carry can come from any of
-them."""
+"""Digits of the operands by their place; digits of the answer before the latest one; the predicting token itself. If
+the answer's highest digit is written first, a carry can come from any lower place, so places below k - 1 are "lower
+places"; if not, they are "other places"."""
 
 Indexing: TypeAlias = Literal["place", "left"]
 Lengths: TypeAlias = Mapping[int | str, Sums]
@@ -48,9 +48,9 @@ class Alignment(NamedTuple):
 
     attention: Measured
     uniform: Measured
-    """Control: what the digit would get if the head's attention to the number were spread evenly over its digits."""
+    """Control: the attention to the digit if the head's attention to the number were spread evenly over its digits."""
     permuted: Measured
-    """Control: the attention that the digit gets from the query of another column, drawn at random. It is just as large
+    """Control: the attention to the same digit from the query of another column, drawn at random. It is just as large
     if a head attends to the same digit from all columns."""
 
 
@@ -64,20 +64,22 @@ class Destinations(NamedTuple):
 
 
 class Aligned(NamedTuple):
-    """A head, the digit of one of `NUMBERS` that it attends to from every q_k, and the share of its attention."""
+    """A head that attends from every q_k to the digit of a number at place k + offset."""
 
     layer: int
     head: int
     number: str
+    """One of `NUMBERS`."""
     offset: int
     weight: float = 1.0
+    """The share of its attention."""
 
 
 @torch.inference_mode()
 def alignment(subject: Subject, lengths: Lengths, indexing: Indexing = "place", batch_size: int = 32) -> Alignment:
-    """The alignment of all heads, by length. A sum is one sample: the mean over its columns.
+    """The alignment of all heads, by length. Each sum is one sample: the mean over its columns.
 
-    Raises TaskError for another indexing, or if there are no lengths.
+    Raises TaskError for an unknown indexing, or if there are no lengths.
     """
     check_one_of("indexing", indexing, get_args(Indexing))
     found: dict[str, dict[int | str, Measured]] = {name: {} for name in Alignment._fields}
@@ -90,7 +92,7 @@ def alignment(subject: Subject, lengths: Lengths, indexing: Indexing = "place", 
 
 @torch.inference_mode()
 def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> Destinations:
-    """Where all of the attention from q_k goes, by length. A sum is one sample: the mean over its columns."""
+    """Where all of the attention from q_k goes, by length. Each sum is one sample: the mean over its columns."""
     attention, leak = {}, {}
     heads = _heads(subject)
     for length, sums in lengths.items():
@@ -110,11 +112,11 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
 
 
 def aligned_heads(measured: Alignment) -> list[Aligned]:
-    """The heads that attend to the digit of one place, and their attention to it as weights (means over all lengths).
+    """The heads that attend to the digit of one place. Their weights are the mean attention to it over all lengths.
 
     A head counts if its attention to the digit is at least 0.2 above the control `permuted`, and clearly above
-    `uniform`. Measure at trained lengths. Many heads that find nothing else attend to the first token from everywhere,
-    which `permuted` shows; even so, the prompt should not begin with a digit.
+    `uniform`. Measure at trained lengths. Many heads attend to the first token if they find nothing else. `permuted`
+    rules them out; even so, the prompt should not begin with a digit.
     """
     attention, low = nanmean(measured.attention.value), nanmean(measured.attention.low)
     permuted, uniform = nanmean(measured.permuted.value), nanmean(measured.uniform.high)
@@ -126,7 +128,7 @@ def aligned_heads(measured: Alignment) -> list[Aligned]:
 
 
 def one_hot(aligned: Sequence[Aligned]) -> list[Aligned]:
-    """The aligned heads as if they attended to nothing else: the weights of each head sum to one."""
+    """The aligned heads, with weights scaled so that those of each head sum to one."""
     totals: dict[tuple[int, int], float] = {}
     for layer, head, _, _, weight in aligned:
         totals[layer, head] = totals.get((layer, head), 0.0) + weight
@@ -134,10 +136,8 @@ def one_hot(aligned: Sequence[Aligned]) -> list[Aligned]:
 
 
 def target_at(sums: Sums, number: str, offset: int, indexing: Indexing = "place") -> torch.Tensor:
-    """The token (B, Q) that has digit k + offset of a number, for each column k and the end (`queries`).
-
-    NOWHERE if there is none, or if it is written after the query.
-    """
+    """The token (B, Q) of a number's digit at place k + offset, for each column k and the end (`queries`); NOWHERE if
+    there is no such digit, or if it is written after the query."""
     check_one_of("number", number, NUMBERS)
     at_BK = _digits_at(sums)[number]
     at_BQ = torch.cat([at_BK, torch.full_like(at_BK[:, :1], NOWHERE)], 1)
@@ -153,9 +153,9 @@ def target_at(sums: Sums, number: str, offset: int, indexing: Indexing = "place"
 
 
 def queries(sums: Sums) -> torch.Tensor:
-    """q_k for each column (B, Q). If the answer is written ones first, the query of the column after the last digit is
-    the token that predicts the end, because one more digit would be predicted there. If not, it is NOWHERE.
-    """
+    """q_k for each column, (B, Q). For the column above the highest digit of an answer that is written ones first, it
+    is the token that predicts the end, because one more digit would be predicted there; if the answer is written from
+    the left, NOWHERE."""
     at_BQ = torch.cat([sums.query_at_BK, torch.full_like(sums.query_at_BK[:, :1], NOWHERE)], 1)
     digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)
     last_B1 = sums.answer_at_BK.gather(1, digits_B1 - 1)
@@ -164,13 +164,13 @@ def queries(sums: Sums) -> torch.Tensor:
 
 
 def foreign_digits(sums: Sums) -> torch.Tensor:
-    """Whether each token is a digit that the query does not need, (B, Q, T); see `Destinations.leak`."""
+    """Whether each token is a digit that the query does not need (`Destinations.leak`), (B, Q, T)."""
     masks = _targets(sums, queries(sums))
     return masks["other places"] | masks["earlier answer"]
 
 
 def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int) -> dict[str, np.ndarray]:
-    """Attention and its two controls, each (B, L, H, M, O, K)."""
+    """The attention and its two controls, (B, L, H, M, O, K) each."""
     found: dict[str, list[np.ndarray]] = {"attention": [], "uniform": [], "permuted": []}
     generator = torch.Generator().manual_seed(0)
     for part, seen_LBKHT in _seen(subject, sums, batch_size):
@@ -184,7 +184,7 @@ def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int) 
             visible_BKT = visible_BKT & _up_to(part.query_at_BK, seen_LBKHT.shape[-1])
             share_LBKH = (seen_LBKHT * visible_BKT[None, :, :, None]).sum(-1) / visible_BKT.sum(-1)[None, :, :, None]
             for offset in OFFSETS:
-                # if the answer is written ones first, `target_at` also has a target for the query of the end
+                # without the end, for which `target_at` may have a target too
                 target_BK = target_at(part, number, offset, indexing)[:, :columns]
                 target_BK = torch.where(part.has_digit_BK, target_BK, NOWHERE)
                 by_number["attention"].append(_read(seen_LBKHT, target_BK, target_BK != NOWHERE))
@@ -199,7 +199,7 @@ def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int) 
 
 
 def _seen(subject: Subject, sums: Sums, batch_size: int) -> Iterator[tuple[Sums, torch.Tensor]]:
-    """Batches of the sums, and the attention of the queries of their columns, (L, B, K, H, T)."""
+    """Batches of the sums, and the attention from each q_k, (L, B, K, H, T)."""
     names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
     for rows in batches(len(sums), batch_size):
         part = sums.part(rows)
@@ -208,7 +208,8 @@ def _seen(subject: Subject, sums: Sums, batch_size: int) -> Iterator[tuple[Sums,
 
 
 def _targets(sums: Sums, query_at_BQ: torch.Tensor) -> dict[str, torch.Tensor]:
-    """For each query, which tokens belong to each of `TARGETS`, (B, Q, T); each token belongs to one."""
+    """For each of `TARGETS` and each query, which tokens belong to it, (B, Q, T). Each token that the query sees
+    belongs to exactly one."""
     tokens = sums.tokens_BT.shape[1]
     operands = [_digits_at(sums)[name] for name in ("a", "b")]
     is_operand_B1T = torch.stack([_one_hot(at_BK, tokens).any(1) for at_BK in operands]).any(0)[:, None]
@@ -244,7 +245,7 @@ def _ones_first(sums: Sums) -> torch.Tensor:
 
 
 def _lower(sums: Sums, queries: int) -> torch.Tensor:
-    """Whether each token is a digit of an operand below the query's place, (B, Q, T)."""
+    """Whether each token is an operand's digit of a lower place than the query's, (B, Q, T)."""
     tokens = sums.tokens_BT.shape[1]
     place_KQ = torch.arange(sums.a_at_BK.shape[1])[:, None] < torch.arange(queries)
     at_BKT = _one_hot(sums.a_at_BK, tokens) | _one_hot(sums.b_at_BK, tokens)
@@ -265,8 +266,8 @@ def _up_to(at_BQ: torch.Tensor, tokens: int) -> torch.Tensor:
 
 
 def _other_columns(sums: Sums, generator: torch.Generator) -> torch.Tensor:
-    """For each column another column of the same sum, (B, K): the columns of a sum are rotated by one random number.
-    Sums of one digit keep their column."""
+    """For each column, another column of the same sum, (B, K): the columns of a sum are rotated by one random number.
+    Sums of one digit keep their only column."""
     digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)
     draw_B1 = torch.rand(digits_B1.shape, generator=generator)
     step_B1 = 1 + (draw_B1 * (digits_B1 - 1)).long()

@@ -1,14 +1,14 @@
 """AtP*: attribution patching without two of its blind spots (Kramár et al. 2024, arXiv 2403.00745).
 
-    saturated attention   If attention is certain, the slope of the softmax is close to zero and says nothing about
+    saturated attention   If attention is certain, the softmax is saturated, and its gradient says nothing about
                           queries and keys. So the softmax is computed again with the source's queries or keys, and only
                           what follows it is linearized:  sum of (new pattern - pattern) dm/dpattern
     cancelling paths      Effects along two paths may cancel in a gradient. So the gradient is also computed without the
-                          paths through each layer in turn, and the sizes are averaged (GradDrop). If plain
-                          attribution is larger than this average, it counts instead, which the paper does not do
+                          paths through each layer in turn, and the sizes are averaged (GradDrop). Unlike in the paper,
+                          plain attribution counts instead if it is larger than this average
 
-The score of a head is the largest of those of its output, queries, keys and values. Like every attribution, it only
-ranks components: signs are lost.
+The score of a head is the largest of the scores of its output, queries, keys and values. Scores have no signs, and like
+every attribution, they only rank components.
 
 Shapes: B pairs (each in both directions), T tokens, H heads, G key-value heads, I inputs of a head, L layers.
 """
@@ -21,8 +21,8 @@ import torch
 
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
-from lab.probing.contrast import WAYS, Contrast, Runs
-from lab.probing.measured import Measured, either_way
+from lab.probing.contrast import CARRY_DIRECTIONS, Contrast, Runs
+from lab.probing.measured import Measured, max_abs_over_directions
 from lab.probing.pairs import Pairs
 from lab.probing.positions import batches
 
@@ -34,10 +34,10 @@ _BATCH = 64
 def atp_star(subject: Subject, pairs: Pairs) -> tuple[Measured, Measured]:
     """The sizes of the attributed effects of heads (axes carry, layer, head, input) and of MLPs (axes carry, layer).
 
-    Takes one pass with gradients, another for each layer, and two short passes a layer for its patterns.
-    Raises the same errors as `Contrast`, and ModelError for a subject that cannot add.
+    Takes one pass with gradients, another one for each layer, and two short passes per layer for its patterns. Raises
+    the same errors as `Contrast.of_right_pairs`.
     """
-    contrast = Contrast.able(subject, pairs, _BATCH)
+    contrast = Contrast.of_right_pairs(subject, pairs, _BATCH)
     sizes = [_sizes(contrast, rows) for rows in batches(len(contrast), _BATCH)]
     head_BLHI, mlp_BL = (torch.cat(parts).numpy() for parts in zip(*sizes, strict=True))
     layers, name = range(subject.layers), "attributed size of effect"
@@ -50,14 +50,14 @@ def atp_star(subject: Subject, pairs: Pairs) -> tuple[Measured, Measured]:
 
 def strongest(heads: Measured, mlps: Measured) -> dict[Component, float]:
     """The largest effect of each component, over both directions of the carry and all inputs of a head."""
-    assert heads.axes["carry"] == list(WAYS)
-    by_head, by_mlp = either_way(heads.value).max(-1), either_way(mlps.value)
+    assert heads.axes["carry"] == list(CARRY_DIRECTIONS)
+    by_head, by_mlp = max_abs_over_directions(heads.value).max(-1), max_abs_over_directions(mlps.value)
     found = {Component("head", *place): float(by_head[place]) for place in np.ndindex(by_head.shape)}
     return found | {Component("mlp", layer): float(value) for layer, value in enumerate(by_mlp)}
 
 
 def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sizes (B, L, H, I) and (B, L) in logits."""
+    """The sizes for heads (B, L, H, I) and for MLPs (B, L), in logits."""
     layers = range(contrast.subject.layers)
     points = ("hook_q", "hook_k", "hook_v", "hook_z", "hook_pattern")
     names = [*(f"blocks.{layer}.attn.{end}" for layer in layers for end in points),
@@ -66,12 +66,12 @@ def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]
         runs = Runs(contrast, rows, names, names)
         moved = {name: (runs.source[name] - runs.base[name]).float() for name in names}
         for layer in layers:
-            moved |= {("q", layer): _pattern(runs, layer, "q"), ("k", layer): _pattern(runs, layer, "k")}
+            moved |= {(name, layer): _pattern(runs, layer, name) for name in ("q", "k")}
             moved["v", layer] = _values(runs, layer, moved[f"blocks.{layer}.attn.hook_v"])
     by_cut = [_attributed(contrast.subject, runs, moved, names, cut) for cut in (None, *layers)]
     whole, *cut = by_cut
     sized = [part.abs() for part in whole]
-    for place in range(2):  # heads, then MLPs; runs in which a component's own layer is cut do not count for it
+    for place in range(2):  # heads, then MLPs; for a component, runs in which its own layer is cut do not count
         for layer in layers:
             others = [one[place][:, layer].abs() for number, one in enumerate(cut) if number != layer]
             if others:
@@ -81,14 +81,14 @@ def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]
 
 
 def _pattern(runs: Runs, layer: int, name: str) -> torch.Tensor:
-    """The change of a layer's attention pattern with the source's queries or keys, (B, H, T, T)."""
+    """How a layer's attention pattern changes with the source's queries or keys, (B, H, T, T)."""
     point, pattern = f"blocks.{layer}.attn.hook_{name}", f"blocks.{layer}.attn.hook_pattern"
     found = runs.within(layer, [pattern], [(point, lambda activation, hook: runs.source[point])])
     return (found[pattern] - runs.base[pattern]).float()
 
 
 def _values(runs: Runs, layer: int, moved_BTGZ: torch.Tensor) -> torch.Tensor:
-    """The change of each head's output with the source's values and its own attention, (B, T, H, Z)."""
+    """How each head's output changes with the source's values and the base's pattern, (B, T, H, Z)."""
     pattern_BHTT = runs.base[f"blocks.{layer}.attn.hook_pattern"].float()
     moved_BTHZ = moved_BTGZ.repeat_interleave(pattern_BHTT.shape[1] // moved_BTGZ.shape[2], dim=2)
     return torch.einsum("bhqt,bthz->bqhz", pattern_BHTT, moved_BTHZ)
@@ -97,7 +97,7 @@ def _values(runs: Runs, layer: int, moved_BTGZ: torch.Tensor) -> torch.Tensor:
 def _attributed(
     subject: Subject, runs: Runs, moved: dict[Any, torch.Tensor], names: Sequence[str], cut: int | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Effects with their signs, (B, L, H, I) and (B, L). `cut`: a layer through which no gradient passes."""
+    """Effects with signs, (B, L, H, I) and (B, L). `cut`: a layer through which no gradient passes."""
     slope = runs.slopes(names, hooks=_cutting(cut)).gradients
     with torch.inference_mode():
         heads, mlps = [], []

@@ -1,7 +1,7 @@
 """Which digit each head attends to while a model writes the answer of one sum: `lab ask MODEL "12 + 34"
 attention=true`.
 
-The instrument in lab/probing/instruments/alignment.py averages over many sums; this shows a single one.
+lab/probing/instruments/alignment.py averages over many sums; this module shows a single sum.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +18,10 @@ _AROUND = 2
 
 
 class Look(NamedTuple):
-    """The digit of the operands to which a head gives most of its attention while a digit of the answer is written."""
+    """The operand digit to which a head attends most while a digit of the answer is written."""
 
     number: str
-    """The operand as people write it."""
+    """The operand, with its highest digit first."""
     place: int
     """The digit's place value: 0 is the ones."""
     weight: float
@@ -32,7 +32,7 @@ class Look(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A head, and the digits that it looks at."""
+    """A head, and the digits to which it attends most."""
 
     layer: int
     head: int
@@ -47,7 +47,7 @@ class Head(NamedTuple):
 
 @torch.inference_mode()
 def heads(subject: Subject, a: int, b: int) -> list[Head]:
-    """What each head looks at while the right answer to a + b is written; heads with the largest weights come first."""
+    """What each head attends to while the right answer to a + b is written; heads with the largest weights first."""
     sums = subject.sums([(a, b)])
     places = [*_digits(a, sums.a_at_BK), *_digits(b, sums.b_at_BK)]
     asked = [int(at) for at in sums.query_at_BK[0] if at != NOWHERE]
@@ -64,9 +64,10 @@ def heads(subject: Subject, a: int, b: int) -> list[Head]:
 
 
 def _digits(number: int, at_BK: torch.Tensor) -> Iterator[tuple[str, int, int]]:
-    """For each digit of the number: the number as the model reads it, the place of the digit, and its token."""
+    """For each digit of the number: the number with leading zeros if the model reads them, the digit's place, and its
+    token."""
     at = [int(token) for token in at_BK[0] if token != NOWHERE]
-    written = str(number).zfill(len(at))  # some models read the number with leading zeros
+    written = str(number).zfill(len(at))
     return ((written, place, token) for place, token in enumerate(at))
 
 
@@ -84,7 +85,7 @@ def marked(number: str, place: int) -> str:
 
 
 def table(subject: Subject, a: int, b: int, columns: int = 6) -> Table:
-    """A row for each digit of the answer, and a column for each of the heads that look at digits most."""
+    """A row for each digit of the answer, and a column for each of the heads that attend to digits most."""
     some = heads(subject, a, b)[:columns]
     answer = str(a + b)
     looks = zip(*(head.looks for head in some), strict=True)

@@ -1,11 +1,11 @@
-"""Attribution patching: estimates all patches of a model from one gradient (Nanda 2023; Syed et al. 2023, arXiv
+"""Attribution patching: estimates the effects of all patches from one gradient (Nanda 2023; Syed et al. 2023, arXiv
 2310.10348).
 
-    effect of a place ~ sum over its tokens and width of (source - base) dm/da,  a the base's activation
+    effect of a patch ~ sum over its tokens and dimensions of (source - base) dm/da,  a the base's activation
 
-This is the effect of the patch if the model is linear from there on. For a carry the estimate is often wrong, both in
-size and in which components it names, because a switch has no slope far from the point where it turns. So the estimate
-only ranks: `screen` patches what it ranks first, and measures how well estimates and exact effects agree.
+This is exact if the model is linear from there on. For a carry the estimate is often wrong, both in size and in which
+components it names, because a switch has no slope far from its threshold. So the estimate only ranks: `screen` patches
+what it ranks first, and measures how well estimates and exact effects agree.
 
 Shapes: B pairs (each in both directions), T tokens, H heads, N attributions, R resamples.
 """
@@ -18,20 +18,19 @@ import numpy as np
 import torch
 from scipy.stats import rankdata
 
-from lab.errors import TaskError
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
-from lab.probing.contrast import PLACES, WAYS, Contrast, Effects, Runs
+from lab.probing.contrast import CARRY_DIRECTIONS, PLACES, Contrast, Effects, Runs
 from lab.probing.instruments.patching import BATCH, Patch, margins
-from lab.probing.measured import Axes, Measured, nanmean
+from lab.probing.measured import Axes, Measured, max_abs_over_directions, nanmean
 from lab.probing.pairs import Pairs
-from lab.probing.positions import batches
+from lab.probing.positions import batches, check_positive
 
 _RESAMPLES = 1000
 _BATCH = 64
 """Rows per pass with gradients, which needs much memory."""
 _TIES = 6
-"""Effects, in logits, that agree to this many decimals count as equal."""
+"""Effects, in logits, that agree to this many decimals are ties."""
 
 
 class Screen(NamedTuple):
@@ -46,8 +45,8 @@ class Screen(NamedTuple):
     exact: Measured
     """The effects of these patches; axes carry, patch."""
     agreement: Measured
-    """Spearman's rank correlation of attributed and exact effects, by carry; intervals by bootstrap over the pairs.
-    Only these patches count, so what the estimate misses altogether does not lower it."""
+    """Spearman's rank correlation of attributed and exact effects; axes carry; intervals by bootstrap over the pairs.
+    Only these patches count, so a component that the estimate misses altogether does not lower it."""
     gap: Measured
     """See `contrast.Effects`."""
 
@@ -60,9 +59,8 @@ def screen(
     `batch_size`: rows per pass without gradients. Raises the same errors as `patching.patch`, and TaskError if `top` is
     below 1.
     """
-    if top < 1:
-        raise TaskError(f"top={top}: should be 1 or more")
-    contrast = Contrast.able(subject, pairs, _BATCH)
+    check_positive("top", top)
+    contrast = Contrast.of_right_pairs(subject, pairs, _BATCH)
     layers, heads = range(subject.layers), range(subject.heads)
     patches = [Patch((Component("head", *which),), place) for *which, place in product(layers, heads, places)]
     patches += [Patch((Component("mlp", layer),), place) for layer, place in product(layers, places)]
@@ -77,8 +75,8 @@ def screen(
     )
     by_mlp, _ = effects("attributed effect of an MLP", {"layer": layers, "place": places}, guessed_BN[:, count:])
 
-    size_N = np.max([np.abs(nanmean(guessed_BN[contrast.way_B == way], 0)) for way in range(len(WAYS))], axis=0)
-    chosen = np.argsort(-np.nan_to_num(size_N), kind="stable")[:top]
+    mean_WN = [nanmean(guessed_BN[contrast.direction_B == way], 0) for way in range(len(CARRY_DIRECTIONS))]
+    chosen = np.argsort(-max_abs_over_directions(np.stack(mean_WN)), kind="stable")[:top]
     exact_BN = margins(contrast, [patches[n] for n in chosen], batch_size)
     axes = {"patch": [str(patches[n]) for n in chosen]}
     moved_BN = exact_BN - contrast.corrupt_B[:, None]
@@ -93,8 +91,8 @@ def screen(
 
 
 def attributions(contrast: Contrast, places: Sequence[str], batch_size: int = _BATCH) -> np.ndarray:
-    """The estimate of what each patch adds to the margin, in logits, (B, N): heads (layer, head, place), then MLPs
-    (layer, place); nan if a pair has no such place."""
+    """The estimates of what each patch adds to the margin, in logits, (B, N): first heads (layer, head, place), then
+    MLPs (layer, place); nan if a pair has no such place."""
     subject = contrast.subject
     components = [Component(kind, layer) for kind in ("head", "mlp") for layer in range(subject.layers)]
     names = [component.hook_point for component in components]
@@ -121,25 +119,26 @@ def attributions(contrast: Contrast, places: Sequence[str], batch_size: int = _B
 def _agreement(contrast: Contrast, guessed_BN: np.ndarray, exact_BN: np.ndarray, gap: Measured) -> Measured:
     """The rank correlation of estimated and exact effects; nan if effects are nan, or if all estimates or all effects
     are equal."""
-    value, low, high = (np.full(len(WAYS), np.nan) for _ in range(3))
-    n = np.zeros(len(WAYS), int)
-    for way in np.flatnonzero(gap.low > 0):
-        of_way = contrast.way_B == way
-        there_N = ~np.isnan(guessed_BN[of_way] + exact_BN[of_way]).all(0)
-        guessed, exact = (samples[of_way][:, there_N] for samples in (guessed_BN, exact_BN))
-        n[way] = there_N.sum()
-        value[way] = spearman(nanmean(guessed, 0), nanmean(exact, 0))
+    axes = {"carry": list(CARRY_DIRECTIONS)}
+    value, low, high = np.full((3, len(CARRY_DIRECTIONS)), np.nan)
+    n = np.zeros(len(CARRY_DIRECTIONS), int)
+    for direction in np.flatnonzero(gap.low > 0):
+        of_direction_B = contrast.direction_B == direction
+        there_N = ~np.isnan(guessed_BN[of_direction_B] + exact_BN[of_direction_B]).all(0)
+        guessed, exact = (samples[of_direction_B][:, there_N] for samples in (guessed_BN, exact_BN))
+        n[direction] = there_N.sum()
+        value[direction] = spearman(nanmean(guessed, 0), nanmean(exact, 0))
         rows_RB = np.random.default_rng(0).integers(len(guessed), size=(_RESAMPLES, len(guessed)))
         drawn_R = spearman(nanmean(guessed[rows_RB], 1), nanmean(exact[rows_RB], 1))
         if not np.isnan(drawn_R).all():
-            low[way], high[way] = np.nanquantile(drawn_R, [0.025, 0.975])
-    return Measured("rank correlation of attributed and exact effects", {"carry": list(WAYS)}, value, low, high, n)
+            low[direction], high[direction] = np.nanquantile(drawn_R, [0.025, 0.975])
+    return Measured("rank correlation of attributed and exact effects", axes, value, low, high, n)
 
 
 def spearman(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Rank correlation (Spearman 1904) along the last dimension; ties share their mean rank. nan if all values of
-    either side are equal. Values are first rounded to a millionth, so that rounding errors, which depend on the batch
-    size, do not break ties."""
+    """Rank correlation (Spearman 1904) along the last dimension. Ties share their mean rank; nan if all values of one
+    side are equal. Values are first rounded to a millionth, so that numerical errors, which depend on the batch size,
+    do not break ties."""
     ranked = (rankdata(np.round(values, _TIES), axis=-1) for values in (left, right))
     left, right = (ranks - ranks.mean(-1, keepdims=True) for ranks in ranked)
     with np.errstate(invalid="ignore"):

@@ -1,21 +1,22 @@
-"""Which edges of a model carry an answer: the attributed effect of every edge, and what a circuit of a few edges does.
+"""Which edges of a model carry an answer: the attributed effect of every edge, and the faithfulness of small circuits.
 
-The stream is a sum of writes (`writes`), so a model is a graph: senders (embedding, heads, MLPs) write, and receivers
-(the queries, keys and values of heads, MLPs, the logits) read. To patch the edge u -> r means to add
+The residual stream is a sum of writes (`writes`), so a model is a graph: senders (embedding, heads, MLPs) write, and
+receivers (the queries, keys and values of heads, MLPs, the logits) read. To patch the edge u -> r means to add
 
     source's write of u - base's write of u
 
-to what r reads, and nowhere else (`path_patching` does so, one edge in each pass). Attribution estimates the effects of
-all edges from gradients:
+to what r reads, and nowhere else. `path_patching` does this, one edge per pass. Edge attribution estimates the effects
+of all edges from gradients:
 
     EAP      sum over tokens of (difference of u's writes) . (gradient of the margin in r's input at the base)
              (edge attribution patching; Syed et al. 2023, arXiv 2310.10348)
     EAP-IG   the same with the mean gradient over `steps` points between the base's embeddings and the source's: a
-             switch that is flat at both ends has a slope where it turns (Hanna et al. 2024, arXiv 2403.17806, who
-             take the upper ends of equal steps; here it is their middles, which integrate better)
+             switch that is flat at both ends has a slope at its threshold (Hanna et al. 2024, arXiv 2403.17806, who
+             take the upper ends of equal steps; here their midpoints are taken, which integrate better)
 
-An estimate is as good as the circuit that it selects: `faithfulness` keeps some edges, gives all others what they carry
-in the base's run (resample ablation) or on average (mean ablation), and measures how much of the margin is left.
+An estimate is as good as the circuit that it selects. `faithfulness` keeps the edges of a circuit, gives all others
+what they carry in the base's run (resample ablation) or on average (mean ablation), and measures how much of the margin
+is left.
 
 Shapes: B pairs (each in both directions), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
 """
@@ -35,9 +36,9 @@ from lab.probing.instruments import writes
 from lab.probing.instruments.ablation import means
 from lab.probing.instruments.path_patching import receivers
 from lab.probing.instruments.writes import EMBEDDING
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, joined
 from lab.probing.pairs import Pairs
-from lab.probing.positions import Sums, batches
+from lab.probing.positions import Sums, batches, check_positive
 
 Ablation: TypeAlias = Literal["resample", "mean"]
 ABLATIONS: tuple[Ablation, ...] = ("resample", "mean")
@@ -45,7 +46,7 @@ SIZES = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Shares of all edges at which faithfulness is measured (Mueller et al. 2025, MIB, arXiv 2504.13151)."""
 _PROJECTIONS = ("q", "k", "v")
 _BATCH = 32
-"""Rows per forward pass; all their writes and gradients are kept."""
+"""Rows per forward pass; few, because all their writes and gradients are kept."""
 
 
 class Graph:
@@ -64,8 +65,8 @@ class Graph:
         return {"sender": list(map(str, self.senders)), "receiver": list(map(str, self.receivers))}
 
     def largest(self, scores_UR: np.ndarray, count: int, signed: bool = False) -> np.ndarray:
-        """The edges with the largest absolute scores, or the largest scores if `signed`, (U, R), booleans; of equal
-        scores, the first ones. Raises TaskError for scores of another shape."""
+        """Whether each edge is among the `count` edges with the largest scores, (U, R); absolute scores unless
+        `signed`. Of equal scores, the first ones count. Raises TaskError for scores of another shape."""
         if np.shape(scores_UR) != self.is_edge_UR.shape:
             raise TaskError(f"scores of shape {np.shape(scores_UR)}: should be {self.is_edge_UR.shape}")
         known_UR = np.nan_to_num(scores_UR)
@@ -76,18 +77,16 @@ class Graph:
 
 
 def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
-    """The attributed effect of every edge, as a share of the margin between base and source: axes carry, sender,
-    receiver; nan if there is no edge.
+    """The attributed effect of every edge: axes carry, sender, receiver; nan if there is no edge.
 
-    `steps`: 1 for EAP; a larger number for EAP-IG with that many points. Raises the same errors as `Contrast`,
-    TaskError for fewer steps, and ModelError if the subject cannot add, or if unmerged adapters hide its weights.
+    `steps`: 1 for EAP; a larger number for EAP-IG with that many points. Raises the same errors as
+    `Contrast.of_right_pairs`, TaskError for fewer steps, and ModelError if unmerged adapters hide the weights.
     """
-    if steps < 1:
-        raise TaskError(f"steps={steps}: should be 1 or more")
-    contrast, graph = Contrast.able(subject, pairs, _BATCH), Graph(subject)
+    check_positive("steps", steps)
+    contrast, graph = Contrast.of_right_pairs(subject, pairs, _BATCH), Graph(subject)
     found = []
     for rows in batches(len(contrast), _BATCH):
-        run = _Wired(contrast, graph, rows)
+        run = _EdgeRuns(contrast, graph, rows)
         total_BUR = torch.zeros(len(run.runs), len(graph.senders), len(graph.receivers))
         for step in range(steps):
             share = 0.0 if steps == 1 else (step + 0.5) / steps
@@ -97,10 +96,10 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
 
 
 class Curve(NamedTuple):
-    """The faithfulness of circuits that grow edge by edge, the best scores first."""
+    """The faithfulness of circuits of growing size, whose edges have the best scores."""
 
     faithfulness: Measured
-    """Axes ablation, share of edges. The share of the margin that is left: 1 for the whole model, 0 without edges."""
+    """Axes ablation, share of edges. 1 for the whole model, 0 without edges."""
     cpr: dict[str, float]
     """Circuit performance ratio, by ablation: the area under faithfulness. Higher is better. MIB ranks edges by signed
     scores for this area."""
@@ -117,19 +116,21 @@ def curve(
     ablations: Sequence[Ablation] = ABLATIONS,
     signed: bool = False,
 ) -> Curve:
-    """The faithfulness of the edges with the largest scores, for each share of all edges. `signed`: whether negative
-    scores are the smallest; if not, the size of a score counts."""
+    """The faithfulness of the circuits whose edges have the largest scores.
+
+    Args:
+        scores_UR: the scores of the edges.
+        sizes: the size of each circuit, as a share of all edges.
+        ablations: how all other edges are ablated.
+        signed: rank edges by their scores; by absolute scores if false.
+    """
     graph = Graph(subject)
     circuits = [graph.largest(scores_UR, round(size * graph.count), signed) for size in sizes]
     left = {ablation: faithfulness(subject, pairs, circuits, ablation) for ablation in ablations}
-    arrays = map(np.stack, zip(*(one.arrays for one in left.values()), strict=True))
-    axes: dict[str, list[Any]] = {"ablation": list(left), "share of edges": list(sizes)}
     areas = {name: areas_of(sizes, one.value) for name, one in left.items()}
-    return Curve(
-        Measured("faithfulness", axes, *arrays),
-        {name: cpr for name, (cpr, _) in areas.items()},
-        {name: cmd for name, (_, cmd) in areas.items()},
-    )
+    cpr, cmd = ({name: area[place] for name, area in areas.items()} for place in (0, 1))
+    by_circuit = joined("ablation", left, first=True)
+    return Curve(by_circuit._replace(axes={"ablation": list(left), "share of edges": list(sizes)}), cpr, cmd)
 
 
 def areas_of(sizes: Sequence[float], faithfulness: np.ndarray) -> tuple[float, float]:
@@ -142,41 +143,41 @@ def areas_of(sizes: Sequence[float], faithfulness: np.ndarray) -> tuple[float, f
 def faithfulness(
     subject: Subject, pairs: Pairs, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = _BATCH
 ) -> Measured:
-    """The share of the margin that is left if only the edges of a circuit are live. Axis circuit; the mean over both
-    directions of the carry. A circuit is an array of booleans, (U, R).
+    """The share of the margin that is left if all edges outside of a circuit are ablated: axes circuit; the mean over
+    both directions of the carry. A circuit is an array of booleans, (U, R).
 
     Raises the same errors as `attribute`, and TaskError for an unknown ablation.
     """
     check_one_of("ablation", ablation, ABLATIONS)
-    contrast, graph = Contrast.able(subject, pairs, batch_size), Graph(subject)
+    contrast, graph = Contrast.of_right_pairs(subject, pairs, batch_size), Graph(subject)
     every = [*circuits, np.zeros_like(graph.is_edge_UR)]
     found = []
-    # each pair is run in both directions, so the bases include all sources
+    # each pair is run in both directions, so the means over all bases include all sources
     mean = _means_by_layout(subject, contrast.base, batch_size) if ablation == "mean" else None
     for rows in batches(len(contrast), batch_size):
-        run = _Wired(contrast, graph, rows)
+        run = _EdgeRuns(contrast, graph, rows)
         off = {name: whole[rows] for name, whole in mean.items()} if mean else run.runs.base
         found.append(torch.stack([run.margin(circuit, off) for circuit in every], 1).cpu())
     margin_BC = torch.cat(found).numpy()
     kept_BC, empty_B = margin_BC[:, :-1], margin_BC[:, -1]
-    # a pair is one sample, in both directions
+    # both directions of a pair are one sample
     left_NC = (kept_BC - empty_B[:, None]).reshape(2, -1, len(circuits)).sum(0)
     whole_N = (contrast.clean_B - empty_B).reshape(2, -1).sum(0)
     return Measured.ratio("faithfulness", {"circuit": list(range(len(circuits)))}, left_NC, whole_N)
 
 
 def _means_by_layout(subject: Subject, sums: Sums, batch_size: int) -> dict[str, torch.Tensor]:
-    """For each sum, the mean activations (B, T, ...) over the sums whose answers have their digits at the same tokens.
-    Over all sums, the mean would mix the tokens of different digits. A layout that few of these sums have gets a mean
-    of few sums."""
+    """For each sum, the mean activations (B, T, ...) over the sums whose answers have their digits at the same tokens,
+    because a mean over all sums would mix tokens of different digits. If few sums have a layout, its mean is over
+    few."""
     layouts_BK, of_B = sums.answer_at_BK.unique(dim=0, return_inverse=True)
     groups = [sums.part(torch.nonzero(of_B == place)[:, 0].tolist()) for place in range(len(layouts_BK))]
     mean = [means(subject, group, _names(subject), batch_size) for group in groups]
     return {name: torch.cat([one[name] for one in mean])[of_B] for name in mean[0]}
 
 
-class _Wired:
-    """The runs of some of the pairs, with everything that edges need."""
+class _EdgeRuns:
+    """The runs of some of the pairs, with everything that patching of edges needs."""
 
     def __init__(self, contrast: Contrast, graph: Graph, rows: slice) -> None:
         self.subject, self.graph = contrast.subject, graph
@@ -188,7 +189,7 @@ class _Wired:
 
     @cached_property
     def _difference_UBTD(self) -> torch.Tensor:
-        """What each sender writes for the source, minus what it writes for the base."""
+        """The write of each sender in the source's run minus that in the base's."""
         difference = {
             name: self.runs.source[name].float() - self.runs.base[name].float()
             for name in writes.hook_points(self.subject)
@@ -198,21 +199,21 @@ class _Wired:
     @torch.inference_mode()
     def attributed(self, share: float) -> torch.Tensor:
         """The attributed effects (B, U, R), with gradients at this share of the way from base to source."""
-        # one layer after the other: the gradients of all layers would be larger than all activations
+        # layer by layer, because the gradients of all layers together would be larger than all activations
         of_layers = [
             torch.einsum("ubtd,rbtd->bur", self._difference_UBTD, layer_RBTD) for layer_RBTD in self._gradients(share)
         ]
         return torch.cat(of_layers, -1)
 
     def margin(self, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> torch.Tensor:
-        """The margins (B,), with the edges of the circuit live and the writes of `off` on all other edges."""
-        return self.runs.again(self._layers, _Circuit(self, circuit_UR, off).hooks())[0]
+        """The margins (B,) if the edges of the circuit carry live writes, and all other edges those of `off`."""
+        return self.runs.rerun(self._layers, _Circuit(self, circuit_UR, off).hooks())[0]
 
     def _gradients(self, share: float) -> Iterator[torch.Tensor]:
         """The gradients of the margin with respect to what the receivers of each layer read, and then the logits,
         (R, B, T, D)."""
         base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
-        # the MLP's own input: a change here reaches the MLP and nothing else (see `interventions`)
+        # the MLP's own input: its gradient does not include that of the residual stream
         mlps = {layer: f"blocks.{layer}.ln2.hook_in" for layer in self._layers}
         heads = {(name, layer): f"blocks.{layer}.attn.hook_{name}" for layer in self._layers for name in _PROJECTIONS}
         last = f"blocks.{self._layers[-1]}.hook_resid_post"
@@ -229,15 +230,15 @@ class _Wired:
 
 
 class _Circuit:
-    """A run in which each receiver reads its own stream: writes of senders are live along edges of the circuit, and
-    those of `off` along all others."""
+    """A run in which each receiver reads a residual stream of its own: the sum of the live writes along edges of the
+    circuit, and of the writes of `off` along all other edges."""
 
-    def __init__(self, wired: _Wired, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> None:
-        subject, source = wired.subject, wired.runs.source
-        self._subject, self._graph, self._off, self._base = subject, wired.graph, off, wired.runs.base
+    def __init__(self, edges: _EdgeRuns, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> None:
+        subject, source = edges.subject, edges.runs.source
+        self._subject, self._graph, self._off, self._base = subject, edges.graph, off, edges.runs.base
         self._circuit_UR = torch.from_numpy(circuit_UR).to(source[EMBEDDING.hook_point].device, torch.float32)
         embedding_BTD = writes.written(subject, EMBEDDING, source) - writes.written(subject, EMBEDDING, off)
-        self._changed_UBTD = embedding_BTD.new_empty(len(wired.graph.senders), *embedding_BTD.shape)
+        self._changed_UBTD = embedding_BTD.new_empty(len(edges.graph.senders), *embedding_BTD.shape)
         """The live write of each sender minus its write in `off`, in the order of writing."""
         self._changed_UBTD[0], self._count = embedding_BTD, 1
 
@@ -246,17 +247,17 @@ class _Circuit:
         for layer in range(self._subject.layers):
             found += [self._projected(layer, name) for name in _PROJECTIONS]
             found.append(self._wrote(Component("head", layer)))
-            # this is an alias of the MLP's input; a change reaches the MLP and nothing else, which is what we want here
+            # an alias of the MLP's input: a change reaches the MLP and nothing else (see `interventions`)
             found.append(self._reading("mlp", layer, f"blocks.{layer}.hook_resid_mid"))
             found.append(self._wrote(Component("mlp", layer)))
         last = self._subject.layers - 1
         return [*found, self._reading("logits", last, f"blocks.{last}.hook_resid_post")]
 
     def _read(self, input: str, layer: int, site: str) -> torch.Tensor:
-        """What the receivers of this kind in a layer read, (R, B, T, D)."""
+        """What the receivers of a layer with this input read, (R, B, T, D)."""
         some = [r for r, one in enumerate(self._graph.receivers) if (one.input, one.layer) == (input, layer)]
         mask_RU = self._circuit_UR[: self._count, some].T
-        live = mask_RU.any(0).nonzero()[:, 0]  # in a small circuit, most senders send nothing to these receivers
+        live = mask_RU.any(0).nonzero()[:, 0]  # in a small circuit, most senders have no edge to these receivers
         return self._off[site].float() + torch.einsum("ru,ubtd->rbtd", mask_RU[:, live], self._changed_UBTD[live])
 
     def _projected(self, layer: int, name: str) -> Hook:
@@ -265,7 +266,7 @@ class _Circuit:
 
         def change(activation: torch.Tensor, hook: Any) -> torch.Tensor:
             weight_RDZ = _projection(self._subject, layer, name, activation.shape[2])
-            # the bias is what a real run has beyond these weights; in a mean of runs it would be mixed with the norm
+            # the bias is what a real run has beyond these weights; a mean of runs also mixes in the norm
             run_BTRZ = torch.einsum("btd,rdz->btrz", norm(self._base[site].float()), weight_RDZ)
             read_BTRZ = torch.einsum("rbtd,rdz->btrz", norm(self._read(name, layer, site)), weight_RDZ)
             return (self._base[point].float() - run_BTRZ + read_BTRZ).to(activation.dtype)
@@ -273,11 +274,11 @@ class _Circuit:
         return point, change
 
     def _reading(self, input: str, layer: int, site: str) -> Hook:
-        """A hook that gives the only receiver of its kind what it reads."""
+        """A hook that gives an MLP, or the logits, what they read."""
         return site, lambda stream, hook: self._read(input, layer, site)[0].to(stream.dtype)
 
     def _wrote(self, component: Component) -> Hook:
-        """A hook that records what an MLP writes, or all heads of a layer."""
+        """A hook that records what an MLP, or all heads of a layer, write."""
         point = component.hook_point
 
         def keep(output: torch.Tensor, hook: Any) -> torch.Tensor:
@@ -294,28 +295,27 @@ class _Circuit:
 
 
 def _names(subject: Subject) -> list[str]:
-    """The hook points whose activations edges need."""
+    """The hook points whose activations are needed."""
     ends = ("hook_resid_pre", "hook_resid_mid", "hook_resid_post", *(f"attn.hook_{name}" for name in _PROJECTIONS))
     of_layers = [f"blocks.{layer}.{end}" for layer in range(subject.layers) for end in ends]
     return list(dict.fromkeys([*writes.hook_points(subject), *of_layers]))
 
 
 def _projection(subject: Subject, layer: int, name: str, groups: int) -> torch.Tensor:
-    """Weights of the queries, keys or values of a layer, (R, D, Z)."""
+    """The weights of the queries, keys or values of a layer, (R, D, Z)."""
     weight_RDZ = getattr(subject.bridge.blocks[layer].attn, f"W_{name.upper()}").float()
-    return weight_RDZ[:: len(weight_RDZ) // groups]  # a group's keys may be repeated once for each of its heads
+    return weight_RDZ[:: len(weight_RDZ) // groups]  # the bridge may repeat a group's keys for each of its heads
 
 
 def _check_projections(subject: Subject, run: dict[str, torch.Tensor]) -> None:
-    """Raises ModelError unless queries, keys and values are what the norm and these weights make of the stream."""
+    """Raises ModelError unless queries, keys and values are the weights times the normed stream, plus a constant."""
     for layer in range(subject.layers):
         normed_BTD = subject.bridge.blocks[layer].ln1(run[f"blocks.{layer}.hook_resid_pre"].float())
         for name in _PROJECTIONS:
             found_BTRZ = run[f"blocks.{layer}.attn.hook_{name}"].float()
             weight_RDZ = _projection(subject, layer, name, found_BTRZ.shape[2])
-            rest_BTRZ = found_BTRZ - torch.einsum("btd,rdz->btrz", normed_BTD, weight_RDZ)
-            gap = float((rest_BTRZ - rest_BTRZ[:1, :1]).abs().max())
-            if gap > 1e-2 * max(1e-6, float(found_BTRZ.abs().max())):
+            computed_BTRZ = torch.einsum("btd,rdz->btrz", normed_BTD, weight_RDZ)
+            if gap := writes.gap_beyond_a_constant(found_BTRZ, computed_BTRZ):
                 raise ModelError(
                     f"{subject.name}: the {name} of layer {layer} are not its weights times its normed stream (off by "
                     f"{gap:.2g}); adapters should be merged, and a norm should come first"
@@ -325,7 +325,7 @@ def _check_projections(subject: Subject, run: dict[str, torch.Tensor]) -> None:
 def _pull_back(
     subject: Subject, layer: int, name: str, stream_BTD: torch.Tensor, slope_BTRZ: torch.Tensor
 ) -> torch.Tensor:
-    """The gradient with respect to what each head's queries, keys or values read, (R, B, T, D)."""
+    """The gradient with respect to the residual stream that each head's queries, keys or values read, (R, B, T, D)."""
     weight_RDZ = _projection(subject, layer, name, slope_BTRZ.shape[2])
     with torch.inference_mode(False), torch.enable_grad():
         wanted_RBTD = torch.einsum("btrz,rdz->rbtd", slope_BTRZ.float(), weight_RDZ).detach()

@@ -1,4 +1,4 @@
-"""Are numbers represented as waves, and does the model need these waves?
+"""Fourier features: are numbers represented as waves, and does the model need these waves?
 
 Models in which numbers of two or three digits are one token embed number n on circles, as cos(2 pi n / T) and
 sin(2 pi n / T) with periods T = 2, 2.5, 5, 10 and 100 (Zhou et al. 2024, arXiv 2406.03445; Kantamneni and Tegmark 2025,
@@ -8,14 +8,14 @@ of a period is its share of their variance about the mean,
     ||sum_n e_n exp(-2 pi i n / T)||^2 / (M / 2 * sum_n ||e_n - mean||^2)      (M instead of M / 2 for T = 2)
 
 for the periods M, M/2, M/3, ..., 2; these shares sum to one. Numbers of one digit have M = 10 and periods 10, 5, 3.33,
-2.5, 2. `residual_power` does the same with the vector that the stream at the operands' tokens has for each number.
+2.5, 2. `residual_power` does the same for the residual stream at the operands' tokens.
 
-Power shows what is there, but also finds waves where there are none: a plain ramp, e_n = n, has 63 % of its power at
-the longest period. So the controls (`ORDERS`) are the power without the part that is linear in n, the power of a plain
-ramp, of the same vectors in permuted order, and of random vectors.
+Power is found even if there are no waves: a plain ramp, e_n = n, has 63 % of its power at the longest period. So there
+are four controls (`SPECTRA`): the power without the part that is linear in n, the power of a plain ramp, that of the
+same vectors in permuted order, and that of random vectors.
 
-`remove_periods` shows what is used: it projects the wave of a period out of the embeddings of the operands' tokens, and
-asks the sums again. Its control is to remove as many random patterns over the numbers.
+Power does not show that a wave is used. `remove_periods` does: it projects the wave of a period out of the embeddings
+of the operands' tokens, and asks the sums again. Its control removes as many random patterns over the numbers.
 
 Shapes: M numbers, D width, F periods, B sums, T tokens, K columns, R random draws, N operand tokens, V words.
 """
@@ -30,10 +30,11 @@ from lab.errors import LabError, ModelError, TaskError
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Site
 from lab.probing.interventions import read_residuals
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, joined, value_and_interval
 from lab.probing.positions import Sums, batches
 
-ORDERS = ("as numbers", "without a ramp", "a ramp", "permuted", "random vectors")
+SPECTRA = ("as numbers", "without a ramp", "a ramp", "permuted", "random vectors")
+"""The power spectrum of the vectors, and those of its four controls; the labels of the axis "order"."""
 REMOVED = ("nothing", "period", "random patterns")
 _EMBEDDINGS = "hook_embed"
 _MOST_DIGITS = 3
@@ -43,7 +44,7 @@ _BATCH = 64
 
 
 class Removal(NamedTuple):
-    """Axes (removed, period); `digits` also has the axis column."""
+    """Right answers after a period was removed. Axes (removed, period); `digits` also has the axis column."""
 
     exact: Measured
     digits: Measured
@@ -80,21 +81,21 @@ def spectrum(vectors_MD: np.ndarray) -> np.ndarray:
 
 
 def number_tokens(subject: Subject) -> list[int]:
-    """The tokens of the numbers with as many digits as a token can have, such as 000 to 999.
+    """The tokens of all numbers of the longest length that is one token, such as 000 to 999.
 
-    They are found by writing numbers that end in them. Raises ModelError if digits are not cut into groups of equal
-    length, so that some number has no token of its own.
+    They are found by writing numbers that end in them. Raises ModelError if some of these numbers have no token of
+    their own, because digits are not cut into groups of equal length.
     """
     for digits in range(_MOST_DIGITS, 0, -1):
         first = 10 ** (2 * digits - 1)  # two whole groups, whether they are counted from the left or from the right
         try:
             at = subject.writer.write(first, 0).a_at
-        except LabError:  # this writer takes only shorter numbers
+        except LabError:  # the writer takes only shorter numbers
             continue
         if len(set(at[:digits])) == 1 and at[digits] != at[0]:
             break
     else:
-        raise ModelError(f"{subject.name}: digits are not written in groups of 1 to {_MOST_DIGITS} of one length")
+        raise ModelError(f"{subject.name}: digits are not written in groups of equal length, from 1 to {_MOST_DIGITS}")
     written = [subject.writer.write(first + number, 0) for number in range(10**digits)]
     ids = [one.ids[one.a_at[0]] for one in written]
     if len(set(ids)) < len(ids) or any(len(set(one.a_at[:digits])) > 1 for one in written):
@@ -106,25 +107,23 @@ def number_tokens(subject: Subject) -> list[int]:
 def embedding_power(subject: Subject) -> Measured:
     """The power of the number tokens' embeddings: axes (order, period).
 
-    Embeddings are not a sample, so their interval is the value itself; that of the random controls contains 95 % of the
-    draws. Raises the same errors as `number_tokens`.
+    Embeddings are not a sample, so their interval is the value itself. The intervals of the random controls contain
+    95 % of the draws. Raises the same errors as `number_tokens`.
     """
     vectors_MD = _embeddings(subject, number_tokens(subject))
-    value_F = spectrum(vectors_MD)
-    return _beside_nulls("embedding power", value_F, value_F, value_F, vectors_MD, len(vectors_MD))
+    return _with_controls("embedding power", [spectrum(vectors_MD)] * 3, vectors_MD, len(vectors_MD))
 
 
 @torch.inference_mode()
 def residual_power(
     subject: Subject, sums: Sums, *, layers: Sequence[int] | None = None, sites: Sequence[Site] | None = None
 ) -> Measured:
-    """The power of the vectors that the stream at the operands' tokens has for the numbers: axes (layer, site, order,
-    period).
+    """The power of the numbers in the residual stream at the operands' tokens: axes (layer, site, order, period).
 
-    The vectors come from a least-squares fit that also has a vector for each position: no number begins with 0, so a
-    plain mean would contain positions. Intervals are bootstrapped over tokens, and n counts tokens. With few tokens for
-    each number there is power at all periods by chance, in the permuted order too. Raises TaskError if a number does
-    not occur in the sums.
+    Each number's vector comes from a least-squares fit with a vector for each number and for each position. Plain means
+    would mix numbers with positions, because no number begins with 0. Intervals are bootstrapped over tokens, and n
+    counts tokens. With few tokens per number, there is power at all periods by chance, in the permuted order too.
+    Raises TaskError if a number does not occur in the sums.
     """
     layers, sites = range(subject.layers) if layers is None else layers, sites or subject.sites
     ids = number_tokens(subject)
@@ -135,18 +134,18 @@ def residual_power(
     counts_M = np.bincount(number_N, minlength=len(ids))
     if not counts_M.all():
         missing = int(counts_M.argmin())
-        raise TaskError(f"number {missing} is no operand's token in these {len(sums)} sums; means need all {len(ids)}")
+        raise TaskError(
+            f"number {missing} is the token of no operand in these {len(sums)} sums; all {len(ids)} should occur"
+        )
     found: list[list[torch.Tensor]] = [[] for _ in places]
     for rows in batches(len(sums), _BATCH):
         read = read_residuals(subject, sums.part(rows), places)
         for streams, place in zip(found, places, strict=True):
             streams.append(read[place][there_BT[rows].to(subject.device)].float().cpu())
     position_N = there_BT.nonzero()[:, 1].numpy()
-    measured = [_effect_power(torch.cat(streams).numpy(), number_N, position_N, len(ids)) for streams in found]
-    axes = {"layer": list(layers), "site": list(sites)} | measured[0].axes
-    shape = tuple(len(labels) for labels in axes.values())
-    arrays = (np.stack(same).reshape(shape) for same in zip(*(one.arrays for one in measured), strict=True))
-    return Measured("residual power", axes, *arrays)
+    measured = iter(_effect_power(torch.cat(streams).numpy(), number_N, position_N, len(ids)) for streams in found)
+    by_layer = {layer: joined("site", {site: next(measured) for site in sites}, first=True) for layer in layers}
+    return joined("layer", by_layer, first=True)
 
 
 @torch.inference_mode()
@@ -155,9 +154,9 @@ def remove_periods(
 ) -> Removal:
     """Exact match and right digits without the wave of one period in the embeddings of the operands' tokens.
 
-    All other periods stay as they are. The random patterns of the control are orthonormal, have mean 0 and are drawn
-    anew for each batch. Tokens of fewer digits, such as the first one of a number, are not changed. Raises TaskError
-    for a period that the numbers cannot have, and the same errors as `number_tokens`.
+    All other periods are kept. The random patterns of the control are orthonormal, have mean 0 and are drawn anew for
+    each batch. Tokens of fewer digits, such as the first one of a number, are not changed. Raises TaskError for a
+    period that the numbers cannot have, and the same errors as `number_tokens`.
     """
     ids = number_tokens(subject)
     vectors_MD = torch.from_numpy(_embeddings(subject, ids))
@@ -183,7 +182,7 @@ def remove_periods(
 
 
 def _without(patterns_MX: np.ndarray, vectors_MD: torch.Tensor, number_BT: torch.Tensor) -> Hook:
-    """A hook that subtracts from each number's embedding its part along the patterns over the numbers."""
+    """A hook that projects the patterns over the numbers out of the numbers' embeddings."""
     patterns = torch.from_numpy(patterns_MX).float()
     share_MD = patterns @ (patterns.T @ vectors_MD)
 
@@ -196,13 +195,13 @@ def _without(patterns_MX: np.ndarray, vectors_MD: torch.Tensor, number_BT: torch
 
 
 def _random_patterns(like_MX: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """As many orthonormal columns, which are also orthogonal to the constant."""
+    """As many orthonormal columns as `like_MX` has, with mean 0."""
     drawn_MX = generator.normal(size=like_MX.shape)
     return np.linalg.qr(drawn_MX - drawn_MX.mean(0))[0]
 
 
 def _embeddings(subject: Subject, ids: Sequence[int]) -> np.ndarray:
-    """(M, D), before positions."""
+    """The token embeddings (M, D), without positions."""
     return subject.bridge.W_E[list(ids)].float().cpu().numpy()
 
 
@@ -216,44 +215,42 @@ def _numbers_at_operands(sums: Sums, ids: Sequence[int]) -> torch.Tensor:
 
 
 def _effect_power(stream_ND: np.ndarray, number_N: np.ndarray, position_N: np.ndarray, numbers: int) -> Measured:
-    """Axes (order, period)."""
+    """The power of the numbers at one layer and site: axes (order, period)."""
     count = len(stream_ND)
     drawn_RN = np.random.default_rng(0).multinomial(count, [1 / count] * count, _DRAWS)
     weights = np.concatenate([np.ones((1, count)), drawn_RN])
     effect_MD, *drawn = (_effects(stream_ND, number_N, position_N, numbers, weight_N) for weight_N in weights)
-    low_F, high_F = np.quantile([spectrum(one_MD) for one_MD in drawn], [0.025, 0.975], axis=0)
-    return _beside_nulls("residual power", spectrum(effect_MD), low_F, high_F, effect_MD, count)
+    power = value_and_interval(np.stack([spectrum(one_MD) for one_MD in (effect_MD, *drawn)]))
+    return _with_controls("residual power", power, effect_MD, count)
 
 
 def _effects(
     stream_ND: np.ndarray, number_N: np.ndarray, position_N: np.ndarray, numbers: int, weight_N: np.ndarray
 ) -> np.ndarray:
-    """The vectors of the numbers (M, D), from a weighted least-squares fit that also has a vector for each position."""
+    """The numbers' vectors (M, D), from a weighted least-squares fit with a vector for each number and position."""
     member_XN = np.concatenate(
         [number_N == np.arange(numbers)[:, None], position_N == np.unique(position_N)[:, None]]
     ).astype(float)
     weighted_XN = member_XN * weight_N
-    # a constant can be in the vectors of the numbers or of the positions; a tiny ridge decides; spectra do not change
+    # a constant may be part of the numbers' vectors or of the positions'; a tiny ridge decides, spectra do not change
     gram_XX = weighted_XN @ member_XN.T + 1e-6 * np.eye(len(member_XN))
     return np.linalg.solve(gram_XX, weighted_XN @ stream_ND)[:numbers]
 
 
-def _beside_nulls(
-    name: str, value_F: np.ndarray, low_F: np.ndarray, high_F: np.ndarray, vectors_MD: np.ndarray, n: int
-) -> Measured:
-    """The power and its controls. The intervals of the two random controls contain 95 % of the draws."""
+def _with_controls(name: str, power: Sequence[np.ndarray] | np.ndarray, vectors_MD: np.ndarray, n: int) -> Measured:
+    """The power spectrum and its controls. The intervals of the two random controls contain 95 % of the draws."""
     generator = np.random.default_rng(0)
     ramp_M1 = np.arange(len(vectors_MD), dtype=float)[:, None]
     flat_F = spectrum(_without_ramp(vectors_MD))
     by_order = [
-        [value_F, low_F, high_F],
+        power,
         [flat_F] * 3,
         [spectrum(ramp_M1)] * 3,
         _drawn(lambda: generator.permutation(vectors_MD)),
         _drawn(lambda: generator.normal(size=vectors_MD.shape)),
     ]
     value, low, high = np.array(by_order).transpose(1, 0, 2)
-    axes = {"order": list(ORDERS), "period": periods(len(vectors_MD))}
+    axes = {"order": list(SPECTRA), "period": periods(len(vectors_MD))}
     return Measured(name, axes, value, low, high, np.full(value.shape, n))
 
 
@@ -268,4 +265,4 @@ def _without_ramp(vectors_MD: np.ndarray) -> np.ndarray:
 def _drawn(draw: Callable[[], np.ndarray]) -> list[np.ndarray]:
     """The mean spectrum of many draws, and the bounds that contain 95 % of them."""
     power_RF = np.array([spectrum(draw()) for _ in range(_DRAWS)])
-    return [power_RF.mean(0), *np.quantile(power_RF, [0.025, 0.975], axis=0)]
+    return [*value_and_interval(np.stack([power_RF.mean(0), *power_RF]))]

@@ -1,20 +1,21 @@
 """Does a head hold the carry, or does it fetch the digits from which a carry follows?
 
-Patching cannot tell. If a head brings the source's digits of column k - 1, a later part computes the source's carry
-from them, and the answer changes as if the head had brought the carry itself. So this instrument looks at a head's
-output at q_k, along the direction from its mean without a carry to its mean with one (`Subspace`, learned on other
-sums). The coordinate along it is 0 at the first mean and 1 at the second.
+Patching cannot tell. If a head brings the source's digits of column k - 1, a later component computes the source's
+carry from them, and the answer changes as if the head had brought the carry itself. So this instrument looks at a
+head's output at q_k, along the direction from its mean without a carry to its mean with one (`Subspace`, learned on
+other sums). The coordinate along this direction is 0 at the first mean and 1 at the second.
 
-    holds the carry       The coordinate is a step: it depends on the carry alone, and not on how large the sum of the
-                          digits is. If the digits add up to 9, it follows the carry into column k - 1.
-    fetches both digits   It is a straight line: each digit adds its part, and something later has to find the step.
-    fetches one digit     It depends on a's digit alone, or on b's.
+    holds the carry       The coordinate is a step: it depends only on the carry, and not on how large the sum of the
+                          two digits of column k - 1 is. If it is 9, the coordinate follows the carry into k - 1.
+    fetches both digits   It is a straight line: each digit adds its part, and a later component has to find the step.
+    fetches one digit     It depends only on a's digit, or only on b's.
 
-The shares of variance are those of the coordinate at q_k, adjusted for the number of groups. With uniform digits, a
-straight line explains two thirds of a step, and a step two thirds of a straight line; so compare the two.
+For each of these readings, the instrument measures the share of the coordinate's variance that it explains, adjusted
+for the number of groups. With uniform digits, a straight line explains two thirds of a step, and a step two thirds of a
+straight line; so compare the two.
 
-`exchange` intervenes: it puts the source's coordinate, and nothing else of the head's output, into the base's run. If
-this has the effect of the whole output, later parts read the head along this direction.
+`exchange` intervenes: it patches the source's coordinate, and nothing else of the head's output, into the base's run.
+If this has the effect of the whole output, later components read the head along this direction.
 
 Shapes: N sums, Z width of a head, B pairs (each in both directions), R resamples.
 """
@@ -33,16 +34,16 @@ from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Effects, Runs
 from lab.probing.instruments.subspaces import Subspace, difference_of_means
-from lab.probing.interventions import put, read_at, take
-from lab.probing.measured import Measured
+from lab.probing.interventions import only_at, read_at, take
+from lab.probing.measured import Measured, value_and_interval
 from lab.probing.pairs import Pairs
 from lab.probing.positions import Sums, batches
 
 READINGS = ("carry", "straight line", "digit sum", "a's digit", "b's digit")
-"""What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1} linearly, or with a mean for each value; one
+"""What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1}, linearly or with a mean for each value; one
 digit of column k - 1, with a mean for each value."""
 PARTS = ("all of it", "its carry direction", "the rest")
-"""Parts of a head's output; the rest is orthogonal to the direction."""
+"""The parts of a head's output that are exchanged. The rest is orthogonal to the direction."""
 _RESAMPLES = 300
 _SUMS = range(19)
 
@@ -53,8 +54,8 @@ class Contents(NamedTuple):
     explained: Measured
     """The share of the coordinate's variance that each of `READINGS` explains; axes (head, column, reading)."""
     lead: Measured
-    """By how much the best of the readings (without "digit sum", which contains a line) is better than the second best;
-    axes (head, column)."""
+    """How much more variance the best reading explains than the second best; axes (head, column). "digit sum" does not
+    take part, because it includes the straight line."""
     steps: Measured
     """The mean coordinate by a_{k-1} + b_{k-1} and the carry into column k - 1; axes (head, column, carry, sum)."""
     directions: dict[tuple[Component, int], Subspace]
@@ -69,7 +70,7 @@ def contents(
     Args:
         heads: components of kind head.
         columns: above 0, because nothing is carried into the ones.
-        train: sums on which the directions are learned. A sum does not count for a column that it lacks.
+        train: sums on which the directions are learned. A sum is left out for a column that it does not have.
         test: other sums, on which everything is measured.
 
     Raises ModelError for heads that the subject does not have, and TaskError for other components and for columns that
@@ -120,9 +121,9 @@ def outputs(
 
 @torch.inference_mode()
 def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], batch_size: int = 64) -> Effects:
-    """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part). `heads`: the direction of
-    each head (`Contents.directions`). Raises the same errors as `patching.patch`."""
-    contrast = Contrast.able(subject, pairs, batch_size)
+    """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part). `heads`: each head with its
+    direction (`Contents.directions`). Raises the same errors as `patching.patch`."""
+    contrast = Contrast.of_right_pairs(subject, pairs, batch_size)
     names = sorted({head.hook_point for head in heads})
     changed = np.full((len(contrast), len(heads), len(PARTS)), np.nan)
     for rows in batches(len(contrast), batch_size):
@@ -137,7 +138,7 @@ def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], b
             moves = (source_B1Z - base_B1Z, along_B1Z, source_B1Z - base_B1Z - along_B1Z)
             for place, move_B1Z in enumerate(moves):
                 hook = at_query(head, at_B1, partial(torch.add, other=move_B1Z))
-                changed[rows, i, place] = runs.again(range(head.layer, subject.layers), [hook])[0].cpu().numpy()
+                changed[rows, i, place] = runs.rerun(range(head.layer, subject.layers), [hook])[0].cpu().numpy()
     axes = {"head": list(map(str, heads)), "part": list(PARTS)}
     return contrast.effects("effect of a part of a head's output", axes, changed)
 
@@ -146,28 +147,28 @@ def at_query(head: Component, at_B1: torch.Tensor, change: interventions.Change)
     """A hook that changes the output of a head at q_k, (B, 1, Z)."""
 
     def changed(z_BTHZ: torch.Tensor) -> torch.Tensor:
-        new_BTHZ, old_BTZ = z_BTHZ.clone(), z_BTHZ[:, :, head.head]
-        new_BTHZ[:, :, head.head] = put(old_BTZ, at_B1, change(take(old_BTZ, at_B1)))
+        new_BTHZ = z_BTHZ.clone()
+        new_BTHZ[:, :, head.head] = only_at(at_B1, change)(z_BTHZ[:, :, head.head])
         return new_BTHZ
 
     return interventions.heads(head.layer, changed)
 
 
 def _there(sums: Sums, column: int) -> np.ndarray:
-    """Which sums have a digit in the column, and digits of both numbers in the column before it."""
+    """Which sums have an answer digit in the column, and digits of both numbers in the column below it."""
     places = (sums.query_at_BK[:, column], sums.a_at_BK[:, column - 1], sums.b_at_BK[:, column - 1])
     return np.logical_and.reduce([(at_B >= 0).numpy() for at_B in places])
 
 
 def _scaled(direction: Subspace, z_NZ: torch.Tensor) -> torch.Tensor:
-    """The coordinate (N,): 0 at the mean without a carry, 1 at the mean with one."""
+    """The coordinate along the direction, (N,): 0 at the mean without a carry, 1 at the mean with one."""
     along_N = (z_NZ @ direction.basis_DR)[:, 0]
     return (along_N - direction.mean_0_R) / (direction.mean_1_R - direction.mean_0_R)
 
 
 def _explained(coordinate_N: np.ndarray, sums: Sums, there_N: np.ndarray, column: int) -> tuple[np.ndarray, np.ndarray]:
-    """Value, low and high of the readings' shares (3, readings), and of the difference of the best two, (3,); intervals
-    by bootstrap over the sums."""
+    """Value, low and high of the share that each reading explains, (3, readings), and of the lead of the best one,
+    (3,); intervals by bootstrap over the sums."""
     digits = sums.columns
     a_N, b_N = digits.a[there_N, column - 1], digits.b[there_N, column - 1]
     groups = {
@@ -185,16 +186,11 @@ def _explained(coordinate_N: np.ndarray, sums: Sums, there_N: np.ndarray, column
     rivals = [place for place, name in enumerate(READINGS) if name != "digit sum"]
     second, first = sorted(rivals, key=lambda place: shares_RX[0, place])[-2:]
     lead_R = shares_RX[:, first] - shares_RX[:, second]
-    return _with_interval(shares_RX), _with_interval(lead_R)
-
-
-def _with_interval(resampled_RX: np.ndarray) -> np.ndarray:
-    """Value, low and high (3, ...), if the first row is the value and the others are resamples."""
-    return np.stack([resampled_RX[0], *np.quantile(resampled_RX[1:], [0.025, 0.975], axis=0)])
+    return value_and_interval(shares_RX), value_and_interval(lead_R)
 
 
 def _share(values_N: np.ndarray, group_N: np.ndarray, line: bool) -> float:
-    """R2, adjusted for the number of groups."""
+    """R^2 of a line in `group_N`, or of a mean for each group, adjusted for the number of groups."""
     if line:
         return float(np.corrcoef(values_N, group_N)[0, 1] ** 2)
     counts = np.bincount(group_N)

@@ -1,20 +1,20 @@
 """Is a digit written as a helix, and does the model read it as one?
 
-Models in which a number is one token write it as a helix, a line and circles of a few periods, and add by turning it
-(Kantamneni and Tegmark 2025, arXiv 2502.00873). Here tokens are digits. The stream at the token of a_k has ten means,
-one for each digit. Each of these fits explains a share of the variance of the means, and can be tested in the model:
+Models in which a number is one token write it as a helix, which is a line and circles of a few periods, and add by
+turning it (Kantamneni and Tegmark 2025, arXiv 2502.00873). Here tokens are digits: the residual stream at the token of
+a_k has ten means, one for each digit. Each of these fits explains a share of the variance of the means:
 
     helix             n, cos(2 pi n / 10), sin(2 pi n / 10)
     polynomial        n, n^2, n^3: as many dimensions, without a circle
-    permuted helix    the helix of permuted digits; by chance it explains a third, as three of nine dimensions do
-    three periods     n and the circles of periods 10, 5 and 2, in six dimensions (the last circle has one)
-    permuted periods  the same of permuted digits; by chance they explain two thirds
+    permuted helix    the helix of permuted digits; by chance it explains a third, having three of nine dimensions
+    three periods     n and the circles of periods 10, 5 and 2, in six dimensions (the last circle has only one)
+    permuted periods  the same for permuted digits; by chance it explains two thirds
     ramp              n alone
     all means         every dimension in which the means differ
 
-In the intervention, a_k = n becomes another digit m, but only within the fit: the fit's vector of n is replaced by its
-vector of m. If the most likely digit at q_k becomes (m + b_k + carry) mod 10, the model reads the fit and needs nothing
-else.
+To test whether the model reads a fit, the digit a_k = n is exchanged for another digit m within the fit: the fit's
+vector of n is replaced by its vector of m, and everything else stays. If the most likely digit at q_k becomes
+(m + b_k + carry) mod 10, the model reads the fit and needs nothing else.
 
 Shapes: B sums, D width, M = 10 digits, R dimensions of a fit, F fits.
 """
@@ -28,14 +28,14 @@ import torch
 
 from lab.errors import TaskError, check_one_of
 from lab.probing.bridge import Hook, Subject
-from lab.probing.interventions import put, read_at, residual, said_digits, take
-from lab.probing.measured import Measured
+from lab.probing.interventions import only_at, read_at, residual, said_digits
+from lab.probing.measured import Measured, value_and_interval
 from lab.probing.positions import Sums
 
 FITS = ("helix", "polynomial", "permuted helix", "three periods", "permuted periods", "ramp", "all means")
 DIGITS = 10
 _ORDERS = 20
-"""Orders of permuted digits; each is used for a twentieth of the sums."""
+"""Number of permutations of the digits; each is used for a twentieth of the sums."""
 
 
 class Helix(NamedTuple):
@@ -44,11 +44,11 @@ class Helix(NamedTuple):
     explained: Measured
     """The share of the variance of the ten means; axes (layer, fit)."""
     turned: Measured
-    """How often the digit of the sum follows the digit that was put in; axes (layer, fit)."""
+    """How often the answer's digit is the one that follows from the digit put in; axes (layer, fit)."""
 
 
 def basis(fit: str, order: Sequence[int] | np.ndarray = range(DIGITS)) -> np.ndarray:
-    """Orthonormal columns over the digits, without a constant, (M, R). `order`: which place each digit has in the fit.
+    """The fit as orthonormal columns over the digits, (M, R), each with mean 0. `order`: each digit's place in the fit.
 
     Raises TaskError for a fit that is not in `FITS`.
     """
@@ -121,7 +121,7 @@ def helix(
 
 
 def _means(subject: Subject, sums: Sums, column: int, layers: Sequence[int], batch_size: int) -> list[np.ndarray]:
-    """The mean stream of each digit, (M, D), minus the mean of all ten; before each layer."""
+    """Before each layer, the mean residual stream of each digit minus the mean of all ten, (M, D)."""
     there_B = (sums.a_at_BK[:, column] >= 0).numpy()
     digit_N = sums.columns.a[there_B, column]
     if missing := set(range(DIGITS)) - set(digit_N.tolist()):
@@ -135,17 +135,12 @@ def _means(subject: Subject, sums: Sums, column: int, layers: Sequence[int], bat
     return found
 
 
-def _shares(means_MD: np.ndarray, bases: Sequence[np.ndarray]) -> list[float]:
-    """The mean over the bases, and the bounds that contain 95 % of them."""
+def _shares(means_MD: np.ndarray, bases: Sequence[np.ndarray]) -> np.ndarray:
+    """The mean share of the variance that the bases explain, and the bounds that contain 95 % of them."""
     shares = [float(np.square(one.T @ means_MD).sum() / np.square(means_MD).sum()) for one in bases]
-    return [float(np.mean(shares)), *np.quantile(shares, [0.025, 0.975])]
+    return value_and_interval(np.array([np.mean(shares), *shares]))
 
 
 def _moved(layer: int, at_B1: torch.Tensor, move_B1D: torch.Tensor, rows: slice) -> list[Hook]:
-    """Hooks that move the stream of some of the sums, each at one token."""
-
-    def change(stream_BTD: torch.Tensor) -> torch.Tensor:
-        moved_B1D = take(stream_BTD, at_B1[rows]) + move_B1D[rows].to(stream_BTD)
-        return put(stream_BTD, at_B1[rows], moved_B1D)
-
-    return residual(layer, "pre", change)
+    """Hooks that add a vector to the residual stream of some of the sums, at one token each."""
+    return residual(layer, "pre", only_at(at_B1[rows], lambda stream_B1D: stream_B1D + move_B1D[rows].to(stream_B1D)))

@@ -13,11 +13,11 @@ operands are the digits of one column, and neurons are read at q_k, where the co
 For each of the neurons that move the digits' logits most, the best rule is chosen on half of the sums. A rule predicts
 two levels of activation: one for sums for which it holds, and one nearer to 0 for all others. The share of the neuron's
 variance that it explains is measured on the other half. A search among hundreds of rules finds something in noise too,
-so the control searches the same neurons with the sums shuffled.
+so the control repeats the search with shuffled sums.
 
-Then the rules are put to the test. At each sum, the neurons whose rules hold there, and explain at least half of their
-variance, are set to their means; the control sets as many others, those whose change moves the logits most nearly as
-far. If answers come from the rules, the first costs more right digits than the second.
+Then the rules are tested causally. A rule fits if it explains at least half of a neuron's variance. For each sum, the
+neurons whose fitting rule holds are mean-ablated; the control ablates as many others, whose ablation moves the logits
+about as far. If answers come from the rules, the first ablation costs more right digits than the second.
 
 Shapes: B sums, N neurons, R rules, L layers.
 """
@@ -28,11 +28,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from lab.errors import TaskError
 from lab.probing.bridge import Hook, Subject
-from lab.probing.interventions import put, read_at, said_digits, take
+from lab.probing.interventions import only_at, read_at, said_digits
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, check_positive
 
 FAMILIES = ("a", "b", "sum", "answer", "equal", "carry")
 REMOVED = ("nothing", "neurons whose rule holds", "as many others")
@@ -46,21 +45,20 @@ class Neuron(NamedTuple):
     rule: str
     family: str
     explained: float
-    """The share of its variance that the rule explains, on other sums than those on which it was chosen."""
+    """The share of its variance that the rule explains, on sums on which the rule was not chosen."""
     shuffled: float
-    """The same for the best rule of shuffled sums."""
+    """The same for the best rule in the control."""
 
 
 class Heuristics(NamedTuple):
-    """Which neurons follow rules, and what the model loses without them. A rule fits if it explains at least half of
-    the variance."""
+    """Which neurons follow rules, and what the model loses without them."""
 
     neurons: list[Neuron]
     """Those that move the digits' logits most, the strongest first."""
     matched: Measured
-    """The share of the neurons that a rule fits; axes (sums), as they are and shuffled."""
+    """The share of neurons with a rule that fits; axes (sums), as they are and shuffled."""
     by_family: Measured
-    """The share of the neurons that a rule of a family fits; axes (family)."""
+    """The share of neurons with a rule of a family that fits; axes (family)."""
     digits: Measured
     """Right digits of column k; axes (removed)."""
 
@@ -87,16 +85,15 @@ def heuristics(
     """The rules of the neurons that write the digit of a column.
 
     Args:
-        sums: those without the column do not count. Half of them choose rules, the other half test them.
+        sums: those without the column do not count. Rules are chosen on half of them and tested on the other half.
         column: k.
-        top: how many neurons, the strongest first. A neuron's strength is the standard deviation of its activation,
-            times the norm of what it adds to the logits of the ten digits; what it adds to all ten does not count.
+        top: number of neurons, the strongest first. A neuron's strength is the standard deviation of its activation
+            times the norm of what it adds to the logits of the ten digits, without what it adds to all of them alike.
 
     Raises TaskError for a column that the sums do not have, or if `top` is below 1.
     """
     sums.check_column(column)
-    if top < 1:
-        raise TaskError(f"top={top}: should be 1 or more")
+    check_positive("top", top)
     there = (sums.query_at_BK[:, column] >= 0).numpy()
     chosen, activation_BN, reach_N = _strongest(subject, sums, there, column, top, batch_size)
     digits = sums.columns
@@ -118,7 +115,7 @@ def heuristics(
     mean_N, query_B1 = torch.from_numpy(activation_BN.mean(0)).float(), sums.query_at_BK[:, column, None]
 
     def right(removed_BN: np.ndarray) -> np.ndarray:
-        """Whether the digit is right, (B,), if these neurons are set to their means, each at its sums."""
+        """Whether the digit is right, (B,), if these neurons are mean-ablated, each for its sums."""
 
         def hooks(rows: slice) -> list[Hook]:
             return _hooks(neurons, torch.from_numpy(removed_BN[rows]), mean_N, query_B1[rows])
@@ -158,7 +155,7 @@ def _strongest(
 
 
 def _best(activation_BN: np.ndarray, holds_RB: np.ndarray, half: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rule of each neuron that explains most of its variance in the first half, and its share in the second."""
+    """The rule that explains most of each neuron's variance in the first half, and its share in the second half."""
     fit_BN, fit_RB = activation_BN[:half], holds_RB[:, :half]
     inside_RN, outside_RN = _levels(fit_BN, fit_RB)
     first_RN = _shares(fit_BN, fit_RB, fit_BN, fit_RB)
@@ -168,7 +165,7 @@ def _best(activation_BN: np.ndarray, holds_RB: np.ndarray, half: int) -> tuple[n
 
 
 def _shares(fit_BN: np.ndarray, fit_RB: np.ndarray, test_BN: np.ndarray, test_RB: np.ndarray) -> np.ndarray:
-    """The share of the variance in `test` that the two levels of each rule explain, (R, N). Levels are from `fit`."""
+    """The share of the variance in `test` that each rule explains, (R, N), with the levels of activation in `fit`."""
     in_RN, out_RN = _levels(fit_BN, fit_RB)
     # the sum of the squared errors (x - level)^2, from sums of x and x^2 over the sums with and without the rule
     squares_N, plain_N = np.square(test_BN).sum(0), test_BN.sum(0)
@@ -188,9 +185,9 @@ def _levels(activation_BN: np.ndarray, holds_RB: np.ndarray) -> tuple[np.ndarray
 
 
 def _others(applies_BN: np.ndarray, moved_BN: np.ndarray) -> np.ndarray:
-    """The control, (B, N): for each sum, other neurons in place of those that are removed (`applies_BN`), as many if
-    there are enough. Each is replaced by the one whose removal moves the logits by the most similar amount
-    (`moved_BN`). Random neurons would move them less, because a rule that holds makes a neuron's activation large."""
+    """The control, (B, N): for each sum and each of the ablated neurons (`applies_BN`), another neuron, the one whose
+    ablation moves the logits by the most similar amount (`moved_BN`), as long as there are any. Random neurons would
+    move them less, because a neuron is more active if its rule holds."""
     others_BN = np.zeros_like(applies_BN)
     for row, (applies_N, moved_N) in enumerate(zip(applies_BN, moved_BN, strict=True)):
         free = list(np.flatnonzero(~applies_N))
@@ -202,20 +199,18 @@ def _others(applies_BN: np.ndarray, moved_BN: np.ndarray) -> np.ndarray:
 def _hooks(
     neurons: Sequence[Neuron], removed_BN: torch.Tensor, mean_N: torch.Tensor, at_B1: torch.Tensor
 ) -> list[Hook]:
-    """Hooks that set neurons to their means at q_k, for the neurons and rows marked in `removed_BN`."""
+    """Hooks that mean-ablate the neurons and rows marked in `removed_BN`, at q_k."""
 
     def of(layer: int) -> Hook:
         places = [place for place, one in enumerate(neurons) if one.layer == layer]
         numbers = [neurons[place].number for place in places]
 
-        def change(post_BTN: torch.Tensor, hook: object) -> torch.Tensor:
-            now_B1N = take(post_BTN, at_B1)
-            now_B1N[:, 0, numbers] = torch.where(
-                removed_BN[:, places].to(post_BTN.device), mean_N[places].to(post_BTN), now_B1N[:, 0, numbers]
-            )
-            return put(post_BTN, at_B1, now_B1N)
+        def change(post_B1N: torch.Tensor) -> torch.Tensor:
+            removed_BX, kept_BX = removed_BN[:, places].to(post_B1N.device), post_B1N[:, 0, numbers]
+            post_B1N[:, 0, numbers] = torch.where(removed_BX, mean_N[places].to(post_B1N), kept_BX)
+            return post_B1N
 
-        return _hook_point(layer), change
+        return _hook_point(layer), lambda post_BTN, hook: only_at(at_B1, change)(post_BTN)
 
     return [of(layer) for layer in sorted({one.layer for one in neurons})]
 

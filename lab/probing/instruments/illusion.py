@@ -1,29 +1,31 @@
 """Is a direction that exchanges a carry really the carry? Tests of a subspace beyond its interchange rate.
 
-Interchange along v moves the stream by v (v . difference). The rate shows what this does, not what v is: most of v may
-be something that no later component reads, and that only correlates with the carry (the illusion of Makelov, Lange and
-Nanda 2023, arXiv 2311.17030). In an adder written by hand, DAS finds such a v with a rate of 96 % and |cos| .17 to the
-carry: most of it is a_{k-1} + b_{k-1} - s_{k-1}, which was read in an earlier layer. But the difference is a sum of
-what components wrote (`writes`), so we can tell which components the value v . difference comes from:
+Interchange along v moves the residual stream by v (v . difference). The rate shows what this does, not what v is: most
+of v may be something that no later component reads, and that only correlates with the carry (the interpretability
+illusion of Makelov, Lange and Nanda 2023, arXiv 2311.17030). In an adder written by hand, DAS finds such a v with a
+rate of 96 % and a |cos| of 0.17 to the carry: most of it is a_{k-1} + b_{k-1} - s_{k-1}, which was read in an earlier
+layer. But the difference is a sum of what components wrote (`writes`), which shows where the value v . difference comes
+from:
 
-    effect    the effect of exchanging the write of one component at this place; a write without one is not read later
-    unread    the share of the value written by components that have no effect even together
-    written   the share of |v|^2 that lies in the span of the other components' differences between source and base. The
-              rest is dormant: it is the same in sums with the carry and without it, and only the patch moves it. In
-              wide models with many pairs nothing is dormant, and the test says little
+    effect    the effect of exchanging the write of one component at this place. A write without an effect is not read
+              later
+    unread    the share of the value that was written by components that have no effect even together
+    written   the share of |v|^2 in the span of the differences, between source and base, of what all other components
+              wrote. The rest is dormant: it does not differ between sums with and without the carry, and only the patch
+              moves it. In wide models with many pairs nothing is dormant, and the test says little
     below     how much v . stream changes with the carry into k - 1, as a share of its change with the carry into k, by
-              regression on both in sums drawn uniformly. It is 0 for the carry. It is about -.1 for a weighted sum of
-              digits that is not a carry yet, because a_{k-1} + b_{k-1} - s_{k-1} = 10 c_k - c_{k-1}, and because among
-              sums with the same c_k, those with c_{k-1} have lower digits
-    gradient  the share of |v|^2 that lies in the span of the margin's gradients at the place. It is small for an
-              illusion if what reads the stream is smooth; but if the ReLU that reads the carry is off, it is small even
-              for the true direction. So it is only reported, and is not a test
+              regression on both carries in uniform sums. It is 0 for the carry. It is about -0.1 for a weighted sum of
+              digits that is not a carry yet, because a_{k-1} + b_{k-1} - s_{k-1} = 10 c_k - c_{k-1}, and because, of
+              the sums with the same c_k, those with c_{k-1} have lower digits
+    gradient  the share of |v|^2 in the span of the margin's gradients at the place. It is small for an illusion if
+              what reads the stream is smooth. But if the ReLU that reads the carry is off, it is small even for the
+              true direction, so it is only reported and not tested
 
-Everything else is measured with pairs that differ only in the carry (`pairs.carry_only`). `mended` is v without its
-unread part: its projection on the span of the other components' writes.
+All of these but `below` are measured with pairs that differ only in the carry (`pairs.carry_only`). The mended subspace
+is v without its unread part: its projection on the span of what the components that are read wrote.
 
-The tests reject; they do not prove. A direction that is the carry and, for the greater part, a copy of the carry that
-the same component writes and nothing reads, passes all of them.
+The tests can reject a direction, but not prove it. A direction passes all of them if it is the sum of the carry and of
+a larger copy of the carry that the same component writes and nothing reads.
 
 Shapes: N pairs or sums, B pairs in both directions, D width, R dimensions of the subspace, U components, S points of a
 path, X vectors.
@@ -35,7 +37,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
@@ -45,9 +46,9 @@ from lab.probing.instruments import writes
 from lab.probing.instruments.interchange import Place
 from lab.probing.instruments.patching import BATCH
 from lab.probing.instruments.subspaces import check_basis
-from lab.probing.interventions import put, residual, take
-from lab.probing.measured import Measured, either_way
-from lab.probing.pairs import Pairs
+from lab.probing.interventions import only_at, residual, take
+from lab.probing.measured import Measured, max_abs_over_directions, value_and_interval
+from lab.probing.pairs import Pairs, operands
 
 MOST = 0.5
 """The smallest lower bound of `rate` and the largest `unread` with which a claim holds."""
@@ -56,54 +57,54 @@ LEAST_WRITTEN = 0.4
 BELOW = 0.05
 """The interval of `below` must lie within this distance from 0."""
 _SUMS = 1000
-"""Uniform sums in which the carry is told from sums of digits."""
+"""Number of uniform sums on which `below` is measured."""
 _RESAMPLES = 300
 NOTHING = 0.1
 """A write with a smaller effect, as a share of that of the whole carry, counts as not read."""
 _ENERGY = 0.999
-"""The share of the vectors' energy that their span must contain."""
+"""The share of the vectors' squared norms that their span must contain."""
 _POINTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Points between base and source at which gradients are computed; a switch may be off at either end."""
+"""Points between base and source at which gradients are computed, because a switch may be off at either end."""
 
 
 class Writes(NamedTuple):
-    """What was written to the stream of q_k before a place, for carry-only pairs in both directions."""
+    """What components wrote to the residual stream of q_k before a place, for carry-only pairs in both directions."""
 
     components: list[Component]
     """All components that wrote, in the order of writing."""
     effect: Measured
-    """Axes carry, component: the effect of exchanging the component's write at the place."""
+    """The effect of exchanging each component's write at the place; axes carry, component."""
     unread: tuple[Component, ...]
     """Components whose writes have no effect even together."""
     ordinary_ND: torch.Tensor
-    """The stream at the place for uniform sums."""
+    """The residual stream at the place for uniform sums."""
     carries_N2: np.ndarray
-    """The carries of these sums into columns k and k-1."""
+    """The carries of these sums into columns k and k - 1."""
     difference_UBD: torch.Tensor
     """What each component wrote for the source, minus what it wrote for the base."""
     gradient_XD: torch.Tensor
     """Gradients of the margin, at points between base and source."""
 
     def read_DX(self) -> torch.Tensor:
-        """Orthonormal columns (D, X) that span what the components whose writes are read later write differently for
-        source and base; no columns if there is no such component."""
+        """Orthonormal columns (D, X) that span the differences of those components whose writes are read later; no
+        columns if there are no such components."""
         read = [u for u, one in enumerate(self.components) if one not in self.unread]
         return span(self.difference_UBD[read].flatten(0, 1))
 
 
 PASSED = "passes the tests for the carry"
 MENDED = ", mended"
-"""What is added to the name of a subspace without its unread part."""
+"""What is appended to the name of a subspace to name its mended subspace."""
 
 
 def _percent(share: float) -> str:
-    """A share that may lie beyond 0 or 1, because parts may cancel."""
+    """A share in percent, cut to the range from 0 to 100, because shares of parts that cancel may lie outside of it."""
     return f"{100 * min(1.0, max(0.0, share)):.0f} %"
 
 
 class Claim(NamedTuple):
-    """The claim that a subspace is the carry, and the evidence on it. All figures are shares (see the module's
-    docstring); `unread` may lie beyond 0 and 1, because what components write may cancel."""
+    """The claim that a subspace is the carry, and the evidence on it, which the module's docstring explains. All
+    numbers are shares; `unread` may lie outside of 0 to 1, because what components write may cancel."""
 
     text: str
     """Which subspace, and where."""
@@ -116,7 +117,6 @@ class Claim(NamedTuple):
     best_random: float
     """The best rate of 20 random subspaces with as many dimensions."""
     unread: float
-    """`unread`, `written`, `below` and `gradient` are those of the module's docstring."""
     written: float
     below: float
     below_low: float
@@ -124,7 +124,7 @@ class Claim(NamedTuple):
     """`below` with its 95 % interval, by bootstrap over sums."""
     gradient: float
     mended_rate: float
-    """The rate of the subspace without its unread part."""
+    """The rate of the mended subspace."""
 
     @property
     def holds(self) -> bool:
@@ -132,7 +132,7 @@ class Claim(NamedTuple):
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against the claim; empty if it holds. What is no better than random needs no other reason."""
+        """What speaks against the claim; empty if it holds. If it is no better than random, this is the only reason."""
         if self.low <= self.best_random:
             return [f"the best of {interchanges.DRAWS} random subspaces exchanges it in {_percent(self.best_random)}"]
         found = []
@@ -165,16 +165,16 @@ class Claim(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The evidence on a subspace, and the subspace without its unread part."""
+    """The evidence on a subspace, and the mended subspace."""
 
     claim: Claim
     cosines: dict[str, float]
-    """|cos| of the smallest angle to other subspaces, by name."""
+    """|cos| of the smallest angle to each of the other subspaces, by name."""
     mended_DR: torch.Tensor
 
 
 def as_measured(claims: Sequence[Claim], n: int) -> Measured:
-    """Axes claim and measure. These figures have no intervals."""
+    """The numbers of the claims, without intervals; axes claim, measure. `n`: the number of test pairs."""
     value = np.array([claim[1:] for claim in claims], dtype=float)
     axes = {"claim": [claim.text for claim in claims], "measure": list(Claim._fields[1:])}
     unknown = np.full(value.shape, np.nan)
@@ -221,10 +221,10 @@ def examine(
         low,
         rates["other neighbour"],
         float(drawn.at(direction="both", outcome="target").value.max()),
-        _share(basis_DR, wrote, wrote.unread),
-        _inside(basis_DR, read_DX),
+        _share_written(basis_DR, wrote, wrote.unread),
+        _share_inside(basis_DR, read_DX),
         *below(basis_DR, wrote),
-        _inside(basis_DR, span(wrote.gradient_XD)),
+        _share_inside(basis_DR, span(wrote.gradient_XD)),
         _rates(subject, test, place, mended_DR, batch_size)["target"],
     )
     cosines = {other: cosine(basis_DR, other_DR) for other, other_DR in (compared or {}).items()}
@@ -235,11 +235,10 @@ def examine(
 def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
     """What components wrote before a place, and which writes are read later.
 
-    `pairs`: carry-only, into the place's column. All of them are run at once; a few dozen are enough.
-    Raises the same errors as `Contrast`, and ModelError for a subject that cannot add or whose stream is not the sum of
-    its writes.
+    `pairs`: carry-only, into the place's column. All of them are run at once; a few dozen are enough. Raises the same
+    errors as `Contrast.of_right_pairs`, and ModelError if the residual stream is not the sum of the writes.
     """
-    contrast = Contrast.able(subject, pairs, BATCH)
+    contrast = Contrast.of_right_pairs(subject, pairs, BATCH)
     names = writes.hook_points(subject)
     runs = Runs(contrast, slice(None), names, names)
     writes.check_additive(subject, runs.base)
@@ -247,10 +246,10 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
     here = _Here(subject, contrast, runs, place, max(1, BATCH // len(contrast)))
     difference_UBD = torch.stack([here.difference(one) for one in components])
     effect = here.effect(difference_UBD, {"component": list(map(str, components))})
-    order = either_way(effect.value).argsort(kind="stable")
+    order = max_abs_over_directions(effect.value).argsort(kind="stable")
     together = here.effect(difference_UBD[order].cumsum(0), {"count": list(range(1, len(order) + 1))})
-    does_nothing = either_way(together.value) < NOTHING
-    # add up writes, the weakest first, until their sum has an effect; a longer sum without one would be an accident
+    does_nothing = max_abs_over_directions(together.value) < NOTHING
+    # add up writes, the weakest first, until their sum has an effect; if a longer sum has none, writes just cancel
     count = len(order) if does_nothing.all() else int(does_nothing.argmin())
     return Writes(
         components,
@@ -263,7 +262,7 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
 
 
 class _Here:
-    """Runs the base with a vector added to the stream of q_k at one place."""
+    """Runs of the base with vectors added to the residual stream of q_k at one place."""
 
     def __init__(self, subject: Subject, contrast: Contrast, runs: Runs, place: Place, at_once: int) -> None:
         self._subject, self._contrast, self._runs, self._place = subject, contrast, runs, place
@@ -277,8 +276,8 @@ class _Here:
         return take(source - base, self._at_B1)[:, 0]
 
     def effect(self, added_UBD: torch.Tensor, axes: dict[str, list[object]]) -> Measured:
-        parts = added_UBD.split(self._at_once)
-        margin_UB = torch.cat([self._margins(part) for part in parts])
+        """The effect of adding each of the vectors."""
+        margin_UB = torch.cat([self._margins(part) for part in added_UBD.split(self._at_once)])
         return self._contrast.effects("effect of what a component wrote", axes, margin_UB.T.cpu().numpy()).effect
 
     def gradients(self, total_BD: torch.Tensor) -> torch.Tensor:
@@ -291,14 +290,10 @@ class _Here:
         return gradient_SBD.flatten(0, 1)
 
     def _margins(self, added_CBD: torch.Tensor) -> torch.Tensor:
-        at = self._at_B1.repeat(len(added_CBD), 1)
-
-        def change(stream: torch.Tensor) -> torch.Tensor:
-            here = take(stream, at)
-            return put(stream, at, here + added_CBD.flatten(0, 1)[:, None].to(here.dtype))
-
-        hooks = residual(self._place.layer, self._place.site, change)
-        return self._runs.again(self._after, hooks, len(added_CBD))
+        change = only_at(
+            self._at_B1.repeat(len(added_CBD), 1), lambda here: here + added_CBD.flatten(0, 1)[:, None].to(here.dtype)
+        )
+        return self._runs.rerun(self._after, residual(self._place.layer, self._place.site, change), len(added_CBD))
 
 
 def span(vectors_XD: torch.Tensor) -> torch.Tensor:
@@ -315,8 +310,8 @@ def cosine(one_DR: torch.Tensor, other_DR: torch.Tensor) -> float:
     return float(torch.linalg.matrix_norm(one_DR.cpu().T @ other_DR.cpu(), ord=2).clamp(max=1))
 
 
-def _inside(basis_DR: torch.Tensor, span_DX: torch.Tensor) -> float:
-    """The squared share of a subspace that lies within another one."""
+def _share_inside(basis_DR: torch.Tensor, span_DX: torch.Tensor) -> float:
+    """The share of a subspace's squared norm that lies within another one."""
     return float((span_DX.T @ basis_DR.cpu()).square().sum() / basis_DR.shape[1])
 
 
@@ -330,8 +325,7 @@ def _mended(basis_DR: torch.Tensor, read_DX: torch.Tensor) -> torch.Tensor:
 
 def below(basis_DR: torch.Tensor, wrote: Writes) -> tuple[float, float, float]:
     """How much the coordinates change with the carry into k - 1, as a share of their change with the carry into k, and
-    the bounds of the interval. nan if all sums have the same carry into k - 1, as for k = 1, because the question then
-    has no answer."""
+    the bounds of the interval; nan if all sums have the same carry into k - 1, as for k = 1."""
     if len(np.unique(wrote.carries_N2[:, 1])) < 2:
         return np.nan, np.nan, np.nan
     coordinate_NR = (wrote.ordinary_ND @ basis_DR.cpu()).double().numpy()
@@ -342,19 +336,18 @@ def below(basis_DR: torch.Tensor, wrote: Writes) -> tuple[float, float, float]:
     for rows in drawn:
         here_R, lower_R, _ = np.linalg.lstsq(factors_N3[rows], coordinate_NR[rows], rcond=None)[0]
         ratios.append(float(lower_R @ here_R) / max(1e-30, float(here_R @ here_R)))
-    low, high = np.quantile(ratios[1:], [0.025, 0.975])
-    return ratios[0], float(low), float(high)
+    value, low, high = value_and_interval(np.array(ratios)).tolist()
+    return value, low, high
 
 
 def _ordinary(subject: Subject, length: int, place: Place) -> tuple[torch.Tensor, np.ndarray]:
-    """The stream at the place for uniform sums (N, D), and their carries into columns k and k-1 (N, 2)."""
-    drawn = (addition("uniform", length, 0, index) for index in range(_SUMS))
-    sums = subject.sums([(int(item.a), int(str(item.b))) for item in drawn])
+    """The residual stream at the place for uniform sums (N, D), and their carries into columns k and k - 1, (N, 2)."""
+    sums = subject.sums(operands("uniform", length, 0, _SUMS))
     stream_ND = interchanges.streams(subject, sums, place, BATCH)
     return stream_ND, sums.columns.carry[:, [place.column, place.column - 1]]
 
 
-def _share(basis_DR: torch.Tensor, wrote: Writes, some: Sequence[Component]) -> float:
+def _share_written(basis_DR: torch.Tensor, wrote: Writes, some: Sequence[Component]) -> float:
     """The share of the value V^T difference that some of the components wrote."""
     value_UBR = wrote.difference_UBD.cpu() @ basis_DR.cpu()
     total_BR = value_UBR.sum(0)

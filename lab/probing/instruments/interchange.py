@@ -1,14 +1,14 @@
-"""Interchange of a carry: is a direction of the stream the carry with which the model computes?
+"""Interchange interventions on a carry: is a direction of the residual stream the carry with which the model computes?
 
-A model reads two sums, a base and a source whose carries into column k differ (`pairs.cross_digit`). At q_k and one
-place of the stream x, the part of the base's stream in a subspace is replaced by that of the source:
+A model reads two sums, a base and a source, whose carries into column k differ (`pairs.cross_digit`). At q_k, one layer
+and one site, the part of the base's residual stream in a subspace is replaced by that of the source's:
 
     x' = x_base + V V^T (x_source - x_base)             V (D, r) orthonormal
 
 If the subspace is the carry, digit k of the base becomes (a_k + b_k of the base + carry of the source) mod 10
-(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). On purpose, the digits of source and
-base are drawn independently, and the rate of the source's own digit is reported too: it is high if a subspace exchanges
-the whole answer.
+(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). The digits of source and base are
+drawn independently so that a subspace that exchanges the whole answer can be told from the carry: it yields the
+source's own digit, whose rate is reported too.
 
 Subspaces:
 
@@ -18,7 +18,7 @@ Subspaces:
                             their targets (Geiger et al. 2023, arXiv 2303.02536)
 
 Controls: exchange `nothing` (how often the model is right), the `whole` stream (should swap the answers), or `random`
-subspaces (20, each for a twentieth of the pairs); and for each of them the `placebo`, a change of the same size in a
+subspaces (20, each for a twentieth of the pairs); and for each subspace the `placebo`, a change of the same size in a
 random direction. `untrained` gives a model of the same shape that has learned nothing, on which a caller can repeat all
 of this. But even a rate above all controls does not make a direction the carry: see `illusion`.
 
@@ -36,11 +36,11 @@ from transformers import PreTrainedModel
 
 from lab.errors import ModelError, TaskError, check_one_of
 from lab.probing import bridge as bridges
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Subject
 from lab.probing.components import Site
-from lab.probing.instruments import probes
+from lab.probing.contrast import CARRY_DIRECTIONS
 from lab.probing.instruments.subspaces import Subspace, check_basis, difference_of_means, probe_direction, random_basis
-from lab.probing.interventions import Change, put, residual, take
+from lab.probing.interventions import Change, only_at, only_logits_at, read_queries, residual
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, cross_digit
 from lab.probing.positions import Sums, batches
@@ -50,8 +50,7 @@ OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
 10) than the base's own. "swapped answer": the source's own digit, if it differs from the base's. "unchanged": the
 base's own. "other neighbour": one less or one more than the base's own, opposite to the target. An arbitrary change
 produces both neighbours equally often, so only a rate of "target" above "other neighbour" means something."""
-DIRECTIONS = ("both", "0 to 1", "1 to 0")
-"""From the base's carry to the source's."""
+DIRECTIONS = ("both", *CARRY_DIRECTIONS)
 CHANGES = ("interchange", "placebo")
 DRAWS = 20
 """Number of random subspaces."""
@@ -60,7 +59,7 @@ SUBSPACES = ("nothing", "whole", "random", *LEARNED)
 
 
 class Place(NamedTuple):
-    """Where the stream is changed: at the query of a column."""
+    """Where the residual stream is changed: at a site of a layer, at q_k of a column k."""
 
     layer: int
     site: Site
@@ -92,18 +91,18 @@ def interchange_all(
 ) -> Interchanged:
     """Exchanges each subspace at each layer, site and column, on numbers of `length` digits.
 
-    For each place and subspace there are two forward passes over the test pairs, and for das `das_steps` passes with
-    gradients over a batch.
+    Each place and subspace takes two forward passes over the test pairs, and das also takes `das_steps` passes with
+    gradients over one batch each.
 
     Args:
         length: digits of both numbers.
-        columns: if not given, all but the first and the last. Pairs of the last column are not a fair sample: their
-            sums must not grow by a digit, so a_k + b_k is smaller if there is a carry, and a difference of means finds
-            that instead of the carry.
+        columns: if not given, all but the first and the last. Pairs of the last column are a biased sample: their sums
+            must not grow by a digit, so a_k + b_k is smaller if there is a carry, and a difference of means finds that
+            instead of the carry.
         subspaces: some of `SUBSPACES`.
         train_pairs: pairs from which subspaces are learned.
         test_pairs: other pairs, on which they are tested.
-        das_steps: steps of gradient descent.
+        das_steps: number of gradient steps.
 
     Raises TaskError for a column without a carry into it, and for an unknown subspace.
     """
@@ -117,13 +116,11 @@ def interchange_all(
     hits = np.full((*shape, len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
     for j, column in enumerate(columns):
         train, test = pairs_for(length, column, train_pairs, test_pairs, seed)
-        known = [subject.sums(side) for side in (train.base, train.source)]
-        asked = _Asked.of(subject, test)
-        known_GND = torch.cat(
-            [probes.read_queries(subject, sums, places, [column], batch_size)[:, :, 0] for sums in known], dim=1
+        known, asked = subject.sums([*train.base, *train.source]), _Asked.of(subject, test)
+        known_GND, source_GND = (
+            read_queries(subject, sums, places, [column], batch_size)[:, :, 0] for sums in (known, asked.source)
         )
-        source_GND = probes.read_queries(subject, asked.source, places, [column], batch_size)[:, :, 0]
-        carry_N = np.concatenate([sums.columns.carry[:, column] for sums in known])
+        carry_N = known.columns.carry[:, column]
         for i, (layer, site) in enumerate(places):
             place = Place(layer, site, column)
             for m, name in enumerate(subspaces):
@@ -143,8 +140,8 @@ def interchange_all(
 
 
 def basis(name: str, known_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
-    """The orthonormal columns (D, R) of a subspace other than those of `das` and `random_basis`, from the streams
-    (N, D) of the training pairs at a place. Raises TaskError for any other name."""
+    """The orthonormal columns (D, R) of a subspace, from the streams (N, D) of the training pairs at a place. Raises
+    TaskError for other names; "das" and "random" have functions of their own (`das`, `random_basis`)."""
     check_one_of("subspace", name, ("nothing", "whole", "difference of means", "probe"))
     match name:
         case "nothing":
@@ -158,7 +155,7 @@ def basis(name: str, known_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tenso
 
 
 def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
-    """Cross-digit pairs to learn from, and others to test on. Raises the same errors as `cross_digit`."""
+    """Cross-digit pairs for training, and other ones for testing. Raises the same errors as `cross_digit`."""
     both = cross_digit(length, column, train_pairs + test_pairs, seed)
     return both.part(slice(train_pairs)), both.part(slice(train_pairs, None))
 
@@ -180,8 +177,8 @@ def interchange(
 
 
 def random_rates(subject: Subject, pairs: Pairs, place: Place, rank: int = 1, *, batch_size: int = 64) -> Measured:
-    """Interchange of each of `DRAWS` random subspaces with all pairs: axes (draw, direction, outcome). A learned
-    subspace should have a better rate than the best of them."""
+    """Interchange of `DRAWS` random subspaces, each with all pairs: axes (draw, direction, outcome). A learned subspace
+    should have a better rate than the best of them."""
     asked = _Asked.of(subject, pairs)
     source_ND = streams(subject, asked.source, place, batch_size)
     drawn = (random_basis(subject.width, rank, draw) for draw in range(DRAWS))
@@ -191,7 +188,7 @@ def random_rates(subject: Subject, pairs: Pairs, place: Place, rank: int = 1, *,
 
 
 def _randomly(asked: "_Asked", place: Place, source_ND: torch.Tensor, batch_size: int, seed: int) -> np.ndarray:
-    """Like `_outcomes`, for random subspaces, each with every twentieth pair."""
+    """Like `_outcomes`, for random subspaces, each with a twentieth of the pairs."""
     hits = np.full((len(asked.base), len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
     for draw in range(min(DRAWS, len(hits))):
         some = slice(draw, None, DRAWS)
@@ -204,14 +201,15 @@ _OUTCOME_AXES = {"change": list(CHANGES), "direction": list(DIRECTIONS), "outcom
 
 
 class _Asked(NamedTuple):
-    """Pairs as a subject is asked for them, the token of each outcome (N, O), and whether a pair counts for a
-    direction, (N, 3)."""
+    """Pairs as a subject reads them."""
 
     subject: Subject
     base: Sums
     source: Sums
     token_NO: np.ndarray
+    """The token of each of `OUTCOMES`."""
     counts_N3: np.ndarray
+    """Whether a pair counts for each of `DIRECTIONS`."""
 
     @classmethod
     def of(cls, subject: Subject, pairs: Pairs) -> "_Asked":
@@ -221,7 +219,7 @@ class _Asked(NamedTuple):
         token_of_digit = np.array(subject.writer.digit_ids())
         opposite_N = (2 * own_N - pairs.target) % 10
         token_NO = token_of_digit[np.stack([pairs.target, theirs_N, own_N, opposite_N], axis=1)]
-        # if both sums have the same digit, it does not show whether the source's answer was taken over
+        # if both sums have the same digit, it does not show whether the answer was swapped
         token_NO[:, 1] = np.where(theirs_N == own_N, _NO_TOKEN, token_NO[:, 1])
         return cls(subject, base, source, token_NO, np.stack([np.ones_like(carry_N), carry_N, 1 - carry_N], axis=1))
 
@@ -237,7 +235,7 @@ _NO_TOKEN = -1
 def _outcomes(
     asked: _Asked, place: Place, source_ND: torch.Tensor, basis_DR: torch.Tensor, batch_size: int, seed: int = 0
 ) -> np.ndarray:
-    """Whether each pair had each outcome, (N, change, direction, outcome); nan if it does not count."""
+    """Whether each pair had each outcome, (N, change, direction, outcome); nan if the pair does not count."""
     generator = torch.Generator().manual_seed(seed)
     found_CN: list[list[int]] = [[], []]
     for rows in batches(len(asked.base), batch_size):
@@ -256,25 +254,25 @@ def das(
     """Orthonormal columns (D, R) whose interchange gives the pairs' targets, found with Adam on the cross-entropy.
 
     The basis is the Q of a QR decomposition, through which gradients pass. Its first column starts as the difference of
-    means, the others are random. From a random start, a switch as sharp as those written by hand is found only half the
-    time. Each step uses one batch of pairs. The model's weights do not change.
+    means, the others are random. From a random start, the carry of an adder with switches as sharp as those written by
+    hand is found only half the time. Each step uses one batch of pairs. The model's weights do not change.
     """
     base = subject.sums(pairs.base)
     stream_ND, carry_N = labelled_streams(subject, pairs, place, batch_size)
-    there_ND = stream_ND[len(base) :]
+    source_ND = stream_ND[len(base) :]
     start_DR = random_basis(subject.width, rank, seed)
     start_DR[:, :1] = difference_of_means(stream_ND, carry_N)
     target_N = torch.tensor(subject.writer.digit_ids())[torch.from_numpy(pairs.target)].to(subject.device)
     matrix_DR = start_DR.requires_grad_()
-    # the entries of a unit vector are about 1 / sqrt(D), so steps should be in proportion to that
+    # the entries of a unit vector are about 1 / sqrt(D), and so is the size of the steps
     optimizer = torch.optim.Adam([matrix_DR], lr=0.05 / subject.width**0.5)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for rows in itertools.islice(itertools.cycle(batches(len(base), batch_size)), steps):
         with torch.enable_grad():
             basis_DR = torch.linalg.qr(matrix_DR)[0].to(subject.device)
-            logits_NV = _logits_with(subject, base.part(rows), place, _exchange(there_ND[rows], basis_DR))
+            logits_NV = _logits_with(subject, base.part(rows), place, _exchange(source_ND[rows], basis_DR))
             loss = cross_entropy(logits_NV.float(), target_N[rows])
-            # gradients of the model's weights are not needed, and none are left behind
+            # only the gradient of the basis: the model's weights get none
             (matrix_DR.grad,) = torch.autograd.grad(loss, [matrix_DR])
         optimizer.step()
         schedule.step()
@@ -282,9 +280,9 @@ def das(
 
 
 def untrained(subject: Subject, seed: int = 0) -> Subject:
-    """A model of the same shape with random weights: what also holds for this model is not a finding.
+    """A model of the same shape with random weights. What also holds for this model is not a finding.
 
-    Raises ModelError for a model that is not from transformers, because it is not known how its weights were drawn.
+    Raises ModelError for a model that is not from transformers, because it is not known how to initialize it.
     """
     model = subject.bridge.original_model
     if not isinstance(model, PreTrainedModel):
@@ -298,27 +296,25 @@ def untrained(subject: Subject, seed: int = 0) -> Subject:
 
 
 def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> torch.Tensor:
-    """The logits (N, V) at the place's query if `change` of the stream (N, D) is added to it."""
-    at_N1 = base.query_at_BK[:, place.column : place.column + 1]
+    """The logits (N, V) at the place's query, if `change` of the residual stream (N, D) there is added to it."""
+    at_N1 = base.query_at_BK[:, place.column, None]
 
-    def changed(stream_NTD: torch.Tensor) -> torch.Tensor:
-        here_ND = take(stream_NTD, at_N1)[:, 0]
-        return put(stream_NTD, at_N1, (here_ND + change(here_ND.float()).to(here_ND.dtype))[:, None])
+    def changed(here_N1D: torch.Tensor) -> torch.Tensor:
+        return here_N1D + change(here_N1D[:, 0].float()).to(here_N1D.dtype)[:, None]
 
-    only_query: Hook = ("unembed.hook_in", lambda stream, hook: take(stream, at_N1))
-    return subject.logits(base, [*residual(place.layer, place.site, changed), only_query])[:, 0]
+    hooks = residual(place.layer, place.site, only_at(at_N1, changed))
+    return subject.logits(base, [*hooks, only_logits_at(at_N1)])[:, 0]
 
 
 def streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:
-    """The stream (N, D) of each sum at a place."""
-    return probes.read_queries(subject, sums, [(place.layer, place.site)], [place.column], batch_size)[0, :, 0]
+    """The residual stream (N, D) of each sum at a place."""
+    return read_queries(subject, sums, [(place.layer, place.site)], [place.column], batch_size)[0, :, 0]
 
 
 def labelled_streams(subject: Subject, pairs: Pairs, place: Place, batch_size: int) -> tuple[torch.Tensor, np.ndarray]:
-    """The streams (2 N, D) of the bases and then of the sources at a place, and their carries into its column."""
-    sides = [subject.sums(side) for side in (pairs.base, pairs.source)]
-    stream_ND = torch.cat([streams(subject, sums, place, batch_size) for sums in sides])
-    return stream_ND, np.concatenate([sums.columns.carry[:, place.column] for sums in sides])
+    """The residual streams (2 N, D) of bases and then sources at a place, and their carries into its column."""
+    sums = subject.sums([*pairs.base, *pairs.source])
+    return streams(subject, sums, place, batch_size), sums.columns.carry[:, place.column]
 
 
 def _exchange(source_ND: torch.Tensor, basis_DR: torch.Tensor) -> Change:

@@ -1,18 +1,19 @@
 """What each layer would answer, and which component writes which digit.
 
-Logit lens (nostalgebraist 2020, "interpreting GPT: the logit lens"): the stream after a layer is read through the final
-norm and the unembedding, as if the layer were the last. `logit_lens` measures how often the right digit of the answer
-is the most likely token at q_k, how likely it is, and its rank.
+Logit lens (nostalgebraist 2020, "interpreting GPT: the logit lens"): the residual stream after a layer is read through
+the final norm and the unembedding, as if the layer were the last. `logit_lens` measures how often the right digit of
+the answer is the most likely token at q_k, how likely it is, and its rank.
 
 Direct logit attribution (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; Wang et al. 2022,
-arXiv 2211.00593): the final stream is the sum of what the embedding, each head and each MLP wrote. If the scale s of
-the final norm is kept fixed, the logits are such a sum too. The attribution of a component's output x to digit d is
+arXiv 2211.00593): the final residual stream is the sum of what the embedding, each head and each MLP wrote. If the
+scale s of the final norm is frozen, the logits are such a sum too. The attribution of a component's write x to digit d
+is
 
     (x . w / s) (u_d - mean of u_e over the other nine digits e)
 
-with the weights w of the final norm and the unembedding u. (If the norm subtracts the mean, x is taken without its
-mean.) Only the direct path to the logits counts, not what a head does through later layers. Both instruments give
-hints, not evidence: what a layer would answer need not be what later layers read.
+with the weights w of the final norm and the unembedding u. (If the norm subtracts the mean, so does the attribution.)
+Only the direct path to the logits counts, not what a component does through later layers. Both instruments give hints,
+not evidence: what a layer would answer need not be what later layers read.
 
 The control of both is the digit of another sum, which has nothing to do with the question.
 
@@ -27,8 +28,7 @@ import torch
 
 from lab.errors import ModelError
 from lab.probing.bridge import TOLERANCE, Subject
-from lab.probing.instruments.probes import read_queries
-from lab.probing.interventions import take
+from lab.probing.interventions import read_queries, take
 from lab.probing.measured import Measured
 from lab.probing.positions import Sums, batches
 
@@ -36,7 +36,7 @@ DIGITS = ("right", "of another sum")
 
 
 class Lens(NamedTuple):
-    """Axes (layer, site, column, digit)."""
+    """How well a digit can be read from the residual stream; axes (layer, site, column, digit)."""
 
     accuracy: Measured
     """How often the digit is the most likely of all tokens."""
@@ -46,10 +46,10 @@ class Lens(NamedTuple):
 
 
 def logit_lens(subject: Subject, sums: Sums, *, batch_size: int = 64) -> Lens:
-    """Reads the answer's digits from the stream at each layer and site. At "post" of the last layer, these are the
-    model's own predictions.
+    """Reads the answer's digits from the residual stream at each layer and site. At "post" of the last layer, these are
+    the model's own predictions.
 
-    Raises ModelError for a model that writes several digits a token.
+    Raises ModelError for a model that writes several digits in a token.
     """
     layers = range(subject.layers)
     places = list(product(layers, subject.sites))
@@ -86,9 +86,9 @@ def logit_lens(subject: Subject, sums: Sums, *, batch_size: int = 64) -> Lens:
 def direct_attribution(subject: Subject, sums: Sums, *, batch_size: int = 64) -> Measured:
     """The mean attribution to a digit's logit, minus the mean over the other digits: axes (component, column, digit).
 
-    Components are "embedding" (with positions), "L0H3" for a head, "L0 MLP", and "bias" for everything that does not
-    depend on the question. They sum to the difference of the logits. Raises ModelError if they do not, as with adapters
-    that are not merged, or if the model writes several digits a token.
+    Components are "embedding" (with positions), heads such as "L0H3", MLPs such as "L0 MLP", and "bias" for everything
+    that does not depend on the question. Their attributions sum to the difference of the logits. Raises ModelError if
+    they do not, as with adapters that are not merged, or if the model writes several digits in a token.
     """
     names = ["embedding", *(str(one).replace("mlp", "MLP") for one in subject.components), "bias"]
     token_BKX, there_BKX = _digits(subject, sums)
@@ -100,7 +100,7 @@ def direct_attribution(subject: Subject, sums: Sums, *, batch_size: int = 64) ->
 
 
 def _attributed(subject: Subject, sums: Sums, token_BKX: torch.Tensor) -> np.ndarray:
-    """(B, C, K, X)."""
+    """The attribution of each component to the right digit and the control, (B, C, K, X)."""
     bridge, blocks = subject.bridge, [f"blocks.{layer}" for layer in range(subject.layers)]
     wanted = ["blocks.0.hook_resid_pre", f"{blocks[-1]}.hook_resid_post"]
     wanted += [f"{block}.{name}" for block in blocks for name in ("attn.hook_z", "hook_mlp_out")]
@@ -136,7 +136,7 @@ def _attributed(subject: Subject, sums: Sums, token_BKX: torch.Tensor) -> np.nda
 
 
 def _contrast(subject: Subject, of_words: torch.Tensor) -> torch.Tensor:
-    """(..., V): for each digit, its value minus the mean of the other nine; all other words keep their values."""
+    """For each digit, its value minus the mean of the other nine, (..., V); all other words keep their values."""
     digit_ids = subject.writer.digit_ids()
     contrast = of_words.clone()
     digits = of_words[..., digit_ids]
@@ -145,7 +145,8 @@ def _contrast(subject: Subject, of_words: torch.Tensor) -> torch.Tensor:
 
 
 def _frozen_norm(subject: Subject, end_BKD: torch.Tensor, wanted_BKXD: torch.Tensor) -> torch.Tensor:
-    """The vectors whose products with the stream give the wanted products after the final norm, at its fixed scale."""
+    """The vectors whose dot products with the residual stream equal those of `wanted` with the normed stream, if the
+    scale of the final norm is frozen."""
     norm, config = subject.bridge.ln_final, subject.bridge.cfg
     if config.normalization_type is None:
         return wanted_BKXD
@@ -164,12 +165,12 @@ def _check_sum(
     if float(gap_BKX.max()) > TOLERANCE[logits_BKV.dtype] * float(logits_BKV.abs().max()):
         raise ModelError(
             f"{subject.name}: what its components write sums to logits that are off by {float(gap_BKX.max()):.3g}; "
-            "adapters should be merged, and there should be nothing but heads and MLPs of plain weights"
+            "adapters should be merged, and only heads and MLPs with plain weights should write"
         )
 
 
 def _digits(subject: Subject, sums: Sums) -> tuple[torch.Tensor, np.ndarray]:
-    """The tokens of each digit and of the same column's digit of another sum, and whether these exist, (B, K, 2)."""
+    """The token of each right digit and that of the same column in another sum, and whether they exist, (B, K, 2)."""
     token_of_digit = torch.tensor(subject.writer.digit_ids())
     right_BK, there_BK = torch.from_numpy(sums.columns.sum), sums.has_digit_BK
     shift = int(np.random.default_rng(0).integers(1, max(2, len(sums))))

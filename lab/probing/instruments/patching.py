@@ -1,13 +1,13 @@
-"""Activation patching: one activation of the base's run is replaced by the source's (Vig et al. 2020, arXiv 2004.12265;
-Meng et al. 2022, arXiv 2202.05262). Which places of a model distinguish the source's answer from the base's?
+"""Activation patching: an activation of the base's run is replaced by the source's (Vig et al. 2020, arXiv 2004.12265;
+Meng et al. 2022, arXiv 2202.05262). Which activations make the source's answer differ from the base's?
 
-Effects are those of `contrast`, in both directions. What is patched is the output of a head or of an MLP, or the
+Effects are those of `contrast`, in both directions. What is patched is the output of a head or an MLP, or the residual
 stream, at tokens with a role for column k or at all tokens. Heads are also patched in pairs, because a carry that
 follows from two digits may not change if only one head is patched.
 
 Patches share passes: a batch contains the base's rows once for each of several patches, begins at the first layer that
-one of them changes, and ends at q_k. The results equal those of one pass for each patch
-(`experiments/speed_patching.py` compares them with TransformerLens' own sweep).
+one of them changes, and ends at q_k. The results equal those of one pass per patch (`experiments/speed_patching.py`
+compares them with TransformerLens' own sweep).
 
 Shapes: B pairs (each in both directions), P patches, C patches of one pass, T tokens, H heads, Z width of a head.
 """
@@ -30,10 +30,11 @@ from lab.probing.pairs import Pairs
 from lab.probing.positions import batches
 
 Donor: TypeAlias = Callable[[Sequence[tuple[int, int]]], Sequence[tuple[int, int]]]
+"""From the bases, the sums whose activations are patched in, one for each base."""
 BATCH = 512
 """Rows per forward pass."""
 STRONGEST = "effect of the strongest heads"
-"""The name of effects of heads that were chosen on other pairs; the strongest comes first."""
+"""The name of the effects of heads that were strongest on other pairs; the strongest head comes first."""
 
 
 class Patch(NamedTuple):
@@ -48,7 +49,7 @@ class Patch(NamedTuple):
 
 
 def patch_heads(subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHERE,)) -> Effects:
-    """The effect of each head at each place (`contrast.PLACES`); axes carry, layer, head, place. Errors: see
+    """The effect of each head at each place (`contrast.PLACES`); axes carry, layer, head, place. Raises the errors of
     `patch`."""
     axes = {"layer": range(subject.layers), "head": range(subject.heads), "place": places}
     patches = [Patch((Component("head", layer, head),), place) for layer, head, place in product(*axes.values())]
@@ -56,7 +57,7 @@ def patch_heads(subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWH
 
 
 def patch_mlps(subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHERE, *PLACES)) -> Effects:
-    """The effect of each MLP at each place; axes carry, layer, place. Errors: see `patch`."""
+    """The effect of each MLP at each place; axes carry, layer, place. Raises the errors of `patch`."""
     axes = {"layer": range(subject.layers), "place": places}
     patches = [Patch((Component("mlp", layer),), place) for layer, place in product(*axes.values())]
     return patch(subject, pairs, patches, "effect of an MLP", axes)
@@ -65,15 +66,16 @@ def patch_mlps(subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHE
 def patch_residuals(
     subject: Subject, pairs: Pairs, places: Sequence[str] = PLACES, sites: Sequence[Site] | None = None
 ) -> Effects:
-    """The effect of the stream at each site and place; axes carry, layer, site, place. Errors: see `patch`."""
+    """The effect of the residual stream at each site and place; axes carry, layer, site, place. Raises the errors of
+    `patch`."""
     axes = {"layer": range(subject.layers), "site": sites or subject.sites, "place": places}
     patches = [Patch((Component(site, layer),), place) for layer, site, place in product(*axes.values())]
     return patch(subject, pairs, patches, "effect of the stream", axes)
 
 
 def patch_head_pairs(subject: Subject, pairs: Pairs, heads: Sequence[Component]) -> Effects:
-    """The effect of two heads together, at all tokens; axes carry, first, second. If both are the same head, it is the
-    effect of this head alone. Errors: see `patch`."""
+    """The effect of two heads together, at all tokens; axes carry, first, second. On the diagonal, it is the effect of
+    one head alone. Raises the errors of `patch`."""
     axes = {"first": list(map(str, heads)), "second": list(map(str, heads))}
     patches = [Patch(tuple(sorted({one, other})), EVERYWHERE) for one, other in product(heads, heads)]
     return patch(subject, pairs, patches, "effect of two heads", axes)
@@ -88,24 +90,24 @@ def patch(
     batch_size: int = BATCH,
     donor: Donor | None = None,
 ) -> Effects:
-    """The effects of patches; nan if a pair has no such place.
+    """The effects of patches; nan for pairs that do not have the place.
 
     Args:
         patches: one for each combination of the axes' labels; the last axis varies fastest.
         name: what is measured.
         axes: what the patches differ in; the axis "carry" is put before these.
-        donor: gives the sums whose activations are put in place, one for each base, such as `pairs.same_carry`; if not
-            given, they are the sources. Effects are shares of the margin between base and source all the same.
+        donor: gives the sums whose activations are patched in, such as `pairs.same_carry`; the sources if not given.
+            Effects are normalized by the margins of base and source in any case.
 
-    Raises the same errors as `Contrast`, ModelError for components that the subject does not have, and TaskError for
-    patches of nothing, or if their number is not that of the axes' labels.
+    Raises the same errors as `Contrast.of_right_pairs`, ModelError for components that the subject does not have, and
+    TaskError for patches without components, or if their number does not fit the axes' labels.
     """
     shape = [len(labels) for labels in axes.values()]
     if not patches or not all(patch.components for patch in patches):
-        raise TaskError("nothing to patch: give at least one patch, and each at least one component")
+        raise TaskError("nothing to patch: give at least one patch, each with at least one component")
     if len(patches) != math.prod(shape):
-        raise TaskError(f"{len(patches)} patches, but the labels of the axes are for {math.prod(shape)}")
-    contrast = Contrast.able(subject, pairs, batch_size)
+        raise TaskError(f"{len(patches)} patches, but the labels of the axes stand for {math.prod(shape)}")
+    contrast = Contrast.of_right_pairs(subject, pairs, batch_size)
     return contrast.effects(name, axes, margins(contrast, patches, batch_size, donor).reshape(-1, *shape))
 
 
@@ -113,7 +115,7 @@ def patch(
 def margins(
     contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATCH, donor: Donor | None = None
 ) -> np.ndarray:
-    """The margins after each patch (B, P); nan if a pair has no such place. `donor`: see `patch`."""
+    """The margins after each patch, (B, P); nan for pairs that do not have the place. `donor`: see `patch`."""
     subject = contrast.subject
     donors = contrast.donors(donor(contrast.base.numbers)) if donor else contrast.source
     check_components(subject, {component for patch in patches for component in patch.components})
@@ -130,7 +132,7 @@ def margins(
             lowest = min(component.layer for patch in group for component in patch.components)
             at_CBT = torch.stack([masks[patch.place][rows] for patch in group])
             hooks = replacing([patch.components for patch in group], given, at_CBT)
-            changed_CB = runs.again(range(lowest, subject.layers), hooks, len(group))
+            changed_CB = runs.rerun(range(lowest, subject.layers), hooks, len(group))
             for patch, changed_B in zip(group, changed_CB, strict=True):
                 there_B = masks[patch.place][rows].any(1).to(changed_B.device)
                 found[patch].append(torch.where(there_B, changed_B, float("nan")))
@@ -140,13 +142,13 @@ def margins(
 def replacing(
     groups: Sequence[Sequence[Component]], source: Mapping[str, torch.Tensor], at_CBT: torch.Tensor
 ) -> list[Hook]:
-    """Hooks for a batch that has one copy of the rows for each group. In its copy, they replace the group's components.
+    """Hooks for a batch with one copy of the rows for each group. They replace the group's components in its copy.
 
     Args:
         groups: components that are replaced together.
-        source: what is put in their place, by hook point: (B, T, H, Z) for heads, (B, T, D) for everything else. A
-            single row (B = 1) is used for all rows.
-        at_CBT: at which tokens; any dimension may be 1.
+        source: the new activations by hook point: (B, T, H, Z) for heads, (B, T, D) for everything else. A single row
+            (B = 1) is used for all rows.
+        at_CBT: whether to replace at each token; any dimension may be 1.
     """
     order = ("pre", "head", "mid", "mlp", "post")
     touched = {component._replace(head=0) for group in groups for component in group}

@@ -1,20 +1,20 @@
 """Path patching: what one component passes directly to another (Wang et al. 2022, arXiv 2211.00593, appendix B;
 Goldowsky-Dill et al. 2023, arXiv 2304.05969).
 
-The stream is the sum of what components write. If all other components are frozen, replacing a sender's output by the
-source's changes what a later receiver reads by exactly the difference of the two writes:
+The residual stream is the sum of what components write. If all other components are frozen, patching a sender's output
+changes what a later receiver reads by exactly the difference of two writes:
 
     1. delta     what the sender writes with the source's output, minus what it writes with the base's
-    2. receive   compute only the receiver's layer, with delta added to its stream: keep the receiver's query, keys,
-                 values or output
-    3. go on     the base's run with this query, key, value or output; everything after it is computed again
+    2. receive   compute only the receiver's layer, with delta added to its stream, and keep the receiver's query, key,
+                 value or output
+    3. go on     patch this query, key, value or output into the base's run, and compute everything after it again
 
-A receiver is the query, key or value input of a head, an MLP, or the logits. In grouped-query attention the heads of a
-group share keys and values, so k and v receivers are groups ("L20H6-8.v"); each head has its own queries. No setting of
-the bridge changes, and weights are never read, so adapters and quantized weights do not matter.
+A receiver is the query, key or value input of a head, an MLP, or the logits. In grouped-query attention, the heads of a
+group share keys and values, so k and v receivers are groups ("L20H6-8.v"); each head has its own queries. The bridge's
+settings stay the same, and weights are never read, so unmerged adapters and quantized weights do not matter.
 
-The control is another head of the sender's layer, drawn from those that are not senders, whatever their effect; or from
-heads that the caller knows to be outside of the circuit.
+The control is another head of the sender's layer, drawn from all heads that are not senders, whatever their effects, or
+from heads that the caller knows to be outside of the circuit.
 
 Shapes: B pairs (each in both directions), C copies of the base's run, T tokens, D width of the model, H heads, Z width
 of a head.
@@ -42,14 +42,14 @@ Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
 
 
 class Receiver(NamedTuple):
-    """What a path leads to."""
+    """Where a path ends."""
 
     input: Input
     layer: int
     head: int = 0
-    """The head for q; for k and v the key-value head."""
+    """The head for q; the key-value head for k and v."""
     serves: int = 1
-    """How many heads share this key-value head (grouped-query attention)."""
+    """The number of heads that share this key-value head (grouped-query attention)."""
 
     def __str__(self) -> str:
         if self.input == "logits":
@@ -60,8 +60,8 @@ class Receiver(NamedTuple):
         return f"L{self.layer}H{first}{f'-{last}' * (last > first)}.{self.input}"
 
     def is_after(self, sender: Component) -> bool:
-        """Whether it reads what the sender writes. MLPs read the heads of their own layer; everything reads the
-        embedding."""
+        """Whether the receiver reads what the sender writes. MLPs read the heads of their own layer; all receivers read
+        the embedding."""
         if sender == EMBEDDING:
             return True
         same_layer = self.input == "logits" or (self.input == "mlp" and sender.kind == "head")
@@ -74,7 +74,7 @@ class Paths(NamedTuple):
     effect: Measured
     """Axes carry, sender, receiver; nan if the receiver is not after the sender."""
     control: Measured
-    """The same for heads outside of the circuit, which are the labels of its axis sender."""
+    """The same for the control heads, which are the labels of its axis sender."""
     gap: Measured
     """See `contrast.Effects`."""
 
@@ -101,15 +101,15 @@ def patch_paths(
 
     Args:
         senders: heads, MLPs, or the embedding.
-        into: receivers.
+        into: the receivers.
         outside: heads from which controls are drawn; all heads that are not senders if not given.
 
-    Raises the same errors as `Contrast.able`, and ModelError for senders and receivers that the subject does not have,
-    for MLPs that do not come after the attention of their layer, and if no layer of a sender has a head for a control,
-    and TaskError if there are no senders or no receivers.
+    Raises the same errors as `Contrast.of_right_pairs`; ModelError for senders and receivers that the subject does not
+    have, for MLPs that run in parallel with attention, and if there is no head left for a control; and TaskError if
+    there are no senders or no receivers.
     """
     _check(subject, senders, into)
-    contrast = Contrast.able(subject, pairs, BATCH)
+    contrast = Contrast.of_right_pairs(subject, pairs, BATCH)
     stand_ins = _others(subject, senders, outside)
     distinct = sorted({*senders, *stand_ins})
     changed = margins(contrast, distinct, into)
@@ -126,7 +126,7 @@ def patch_paths(
 def margins(
     contrast: Contrast, senders: Sequence[Component], into: Sequence[Receiver], batch_size: int = BATCH
 ) -> np.ndarray:
-    """The margins with each path patched, (B, senders, receivers); nan if there is no path."""
+    """The margins after patching each path, (B, senders, receivers); nan if there is no path."""
     subject = contrast.subject
     written = [_written(sender) for sender in senders]
     outputs = [sender.hook_point for sender in senders]
@@ -143,14 +143,15 @@ def margins(
                 for few in batches(len(here), at_once):
                     group = here[few]
                     hooks = _receiving(group, layer, received, delta_BTD)
-                    found_CB = runs.again(range(layer, subject.layers), hooks, len(group)).cpu().numpy()
+                    found_CB = runs.rerun(range(layer, subject.layers), hooks, len(group)).cpu().numpy()
                     for receiver, found_B in zip(group, found_CB, strict=True):
                         changed[rows, s, into.index(receiver)] = found_B
     return changed
 
 
 def _delta(runs: Runs, sender: Component) -> torch.Tensor:
-    """(B, T, D). The write of a head is measured and not computed from weights, which adapters may hide."""
+    """What the sender writes with the source's output minus what it writes with the base's, (B, T, D). A head's write
+    is measured, not computed from weights, because adapters may be beside them."""
     name = _written(sender)
     if sender.kind != "head":
         return runs.source[name] - runs.base[name]
@@ -159,8 +160,8 @@ def _delta(runs: Runs, sender: Component) -> torch.Tensor:
 
 
 def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torch.Tensor) -> dict[Input, torch.Tensor]:
-    """What the receivers of a layer compute from a stream with delta: the queries, keys and values of all heads
-    (B, T, H, Z), and what the MLP adds (B, T, D)."""
+    """What the receivers of a layer compute from the stream plus delta: the queries, keys and values of all heads
+    (B, T, H, Z), and the output of the MLP (B, T, D)."""
     wanted = {receiver.input for receiver in group}
     found: dict[Input, torch.Tensor] = {}
     sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
@@ -169,15 +170,14 @@ def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torc
         if points:
             hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
             kept = runs.within(layer, list(points.values()), hooks)
-            for name, point in points.items():
-                found[name] = kept[point]
+            found |= {name: kept[point] for name, point in points.items()}
     return found
 
 
 def _receiving(
     group: Sequence[Receiver], layer: int, received: dict[Input, torch.Tensor], delta_BTD: torch.Tensor
 ) -> list[Hook]:
-    """Hooks for a batch with one copy of the rows for each receiver."""
+    """Hooks for a batch with one copy of the rows for each receiver, in which they patch this receiver."""
 
     def hook(name: Input) -> Hook:
         def put(activation: torch.Tensor, hook: object) -> torch.Tensor:
@@ -202,7 +202,7 @@ def _hook_point(name: Input, layer: int) -> str:
 
 
 def _written(sender: Component) -> str:
-    """The hook point where a sender's write enters the stream: together with all heads of its layer, or alone."""
+    """The hook point at which a sender's write enters the residual stream. Heads of a layer share it."""
     return f"blocks.{sender.layer}.hook_attn_out" if sender.kind == "head" else sender.hook_point
 
 
@@ -220,8 +220,8 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
     known = set(receivers(subject))
     if unknown := [receiver for receiver in into if receiver not in known]:
         raise ModelError(
-            f"{subject.name} has no receiver {unknown[0]}: it has {subject.layers} layers, {subject.heads} heads with "
-            f"queries of their own and {_groups(subject)} with keys and values of their own"
+            f"{subject.name} has no receiver {unknown[0]}: it has {subject.layers} layers, with {subject.heads} query "
+            f"heads and {_groups(subject)} key-value heads each"
         )
     points = subject.bridge.hook_dict
     if any(one.input == "mlp" and f"blocks.{one.layer}.hook_resid_mid" not in points for one in into):
@@ -232,7 +232,7 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
 
 
 def _others(subject: Subject, senders: Sequence[Component], outside: Sequence[Component] | None) -> list[Component]:
-    """A control for each sender from its layer; senders without one are left out."""
+    """A control head for each sender, from the same layer; none for a sender without another head in its layer."""
     every = [one for one in subject.components if one.kind == "head"]
     chosen = []
     for sender in senders:

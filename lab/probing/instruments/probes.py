@@ -1,22 +1,22 @@
 """Linear probes: can a carry, the case of a digit sum, or a digit of the answer be read from the residual stream?
 
-A probe is a softmax regression from the stream at q_k, the token that predicts digit k of the answer. There is one for
-each layer, site and column, and for each of four targets:
+A probe is a softmax regression from the residual stream at q_k, the token that predicts digit k of the answer. There is
+one for each layer, site and column, and for each of four targets:
 
     carry in     c_k                         0 or 1
     carry out    c_{k+1}                     0 or 1
-    tricase      of a_k + b_k                -1, 0 or 1
+    tricase      of a_k + b_k                -1, 0 or 1: at most 8, exactly 9, at least 10
     sum          s_k                         0 to 9
 
 A probe alone shows little. A carry is a linear threshold of the digits' one-hot vectors, so a probe can read it with
 100 % accuracy even if no model has computed it. An accuracy means something only if it is above that of `operands`, the
-probe on the model's input, and if what was found has a causal effect (`interchange`). So there are five controls:
+probe of the model's input, and if what was found has a causal effect (`interchange`). So there are five controls:
 
     majority            the most frequent class of the training part
     operands            the same regression on one-hot vectors of a_k, b_k, a_{k-1}, b_{k-1} and s_{k-1}
-    shuffled            labels are permuted for training: what can be told from their frequencies
-    random labels       each digit pair (a_k, b_k) gets a label drawn from the target's frequencies: what can be learned
-                        by heart. Accuracy minus this is the selectivity of Hewitt and Liang (arXiv 1909.03368)
+    shuffled            training labels are permuted: what their frequencies alone give
+    random labels       each digit pair (a_k, b_k) gets a label drawn from the target's frequencies: what can be
+                        memorized. Accuracy minus this is the selectivity of Hewitt and Liang (arXiv 1909.03368)
     held-out pairs      no digit pair of the test part occurs in training
 
 Shapes: B sums, N of them that have a digit in column k, G regressions at once (layers and sites), F features,
@@ -33,21 +33,21 @@ from torch.nn.functional import cross_entropy
 from lab.errors import TaskError
 from lab.probing.bridge import Subject
 from lab.probing.components import Site
-from lab.probing.interventions import read_at
+from lab.probing.interventions import read_queries
 from lab.probing.measured import Measured, nanmean
 from lab.probing.positions import Sums
 
 TARGETS = ("carry in", "carry out", "tricase", "sum")
 _TEST = 0.25
-"""The share of the sums, and of the hundred digit pairs, that is held out for the test."""
+"""The share of the sums, and of the hundred digit pairs, that is held out for testing."""
 
 
 class Probed(NamedTuple):
-    """The shares of held-out sums whose target is read right; nan if a target has only one value, as c_0 has.
+    """The accuracy of probes on held-out sums; nan if a target has only one value, as c_0 has.
 
-    Probes of the stream have the axes (layer, site, column, target), those of the data (column, target). If the label
-    or the test depends on the digit pair, sums with the same pair are right or wrong together. So `random_labels` and
-    both fields with held-out pairs are means over digit pairs of a pair's share of right sums, and n counts pairs.
+    Probes of the residual stream have the axes (layer, site, column, target), those of the data (column, target). If
+    the label or the split depends on the digit pair, sums with the same pair tend to be right or wrong together. So in
+    `random_labels` and both fields with held-out pairs, a digit pair is one sample, with its share of right sums.
     """
 
     accuracy: Measured
@@ -71,8 +71,8 @@ def probe(
 ) -> Probed:
     """Probes at every layer, site and query position, trained on three quarters of the sums and tested on the rest.
 
-    There should be many more sums than the stream has dimensions; fewer can be separated whatever their labels are.
-    Raises TaskError for columns that the sums do not have, or if fewer than eight sums have one of them.
+    There should be many more sums than the residual stream has dimensions: a probe can separate a few sums whatever
+    their labels are. Raises TaskError for columns that the sums do not have, or that fewer than eight sums have.
     """
     layers, sites = range(subject.layers) if layers is None else layers, sites or subject.sites
     columns = range(sums.columns.sum.shape[1]) if columns is None else columns
@@ -121,7 +121,7 @@ _OF_PAIRS = ("random_labels", "held_out_pairs", "operands_held_out_pairs")
 
 
 def _means_of_pairs(hits_BGKT: np.ndarray, pair_BK: np.ndarray) -> np.ndarray:
-    """The mean over the sums of each digit pair, (100, G, K, T); nan if none of them was tested."""
+    """The mean over the tested sums of each digit pair, (100, G, K, T); nan if there are none."""
     is_pair_PBK = pair_BK == np.arange(100)[:, None, None]
     return np.stack([
         nanmean(np.where(is_pair_BK[:, None, :, None], hits_BGKT, np.nan), axis=0) for is_pair_BK in is_pair_PBK
@@ -136,7 +136,7 @@ def _probed(
     is_tested_N: np.ndarray,
     generator: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """For each field of `Probed`, (G, N): whether a label was read right; nan if it was not tested."""
+    """For each field of `Probed`, whether the probe is right, (G, N); nan for sums that are not tested."""
     trained_N = ~is_tested_N
     shuffled_N = label_N.copy()
     shuffled_N[trained_N] = generator.permutation(label_N[trained_N])
@@ -177,7 +177,8 @@ def labels(sums: Sums) -> np.ndarray:
 def one_hot_operands(sums: Sums) -> torch.Tensor:
     """The digits on which a column depends, as one-hot vectors (B, K, 50): a_k, b_k, a_{k-1}, b_{k-1}, s_{k-1}.
 
-    Digits below the ones are zeros. If the answer is written from the left, the model does not know s_{k-1} yet.
+    For the ones, the last three are zero vectors. If the answer is written from the left, the model does not know
+    s_{k-1} yet.
     """
     columns = sums.columns
     here_BKC, there_BKC, sum_BKC = (np.eye(10, dtype=np.float32)[digits] for digits in columns[:3])
@@ -185,18 +186,6 @@ def one_hot_operands(sums: Sums) -> torch.Tensor:
     for one_hot in below:
         one_hot[:, 0] = 0
     return torch.from_numpy(np.concatenate([here_BKC, there_BKC, *below], axis=-1))
-
-
-@torch.inference_mode(False)  # so that the streams can take part in computations with gradients
-def read_queries(
-    subject: Subject, sums: Sums, places: Sequence[tuple[int, Site]], columns: Sequence[int], batch_size: int
-) -> torch.Tensor:
-    """The stream at q_k for some columns at each place, (G, B, K, D), in float32 on the CPU.
-
-    Rows of sums without the digit are meaningless; the caller leaves them out.
-    """
-    names = [f"blocks.{layer}.hook_resid_{site}" for layer, site in places]
-    return torch.stack(read_at(subject, sums, names, sums.query_at_BK[:, list(columns)], batch_size)).clone()
 
 
 class Softmax(NamedTuple):
@@ -212,14 +201,14 @@ class Softmax(NamedTuple):
 
 @torch.inference_mode(False)
 def fit(features_GNF: torch.Tensor, class_N: torch.Tensor, classes: int, ridge: float = 1e-5) -> Softmax:
-    """Fits G softmax regressions together with L-BFGS: the same labels 0..C-1, and different features.
+    """Fits G softmax regressions at once with L-BFGS: the same labels 0..C-1, and different features.
 
     Features are standardized, and `ridge` times the sum of squared weights is added to each mean cross-entropy. The
-    returned weights are for features that are not standardized.
+    returned weights apply to features that are not standardized.
     """
     mean_G1F = features_GNF.mean(1, keepdim=True)
     scale_G1F = features_GNF.std(1, keepdim=True, unbiased=False)
-    # a feature that does not vary says nothing; rounding must not become a feature
+    # a feature that does not vary gets no weight: standardizing it would blow up rounding errors
     scale_G1F = torch.where(scale_G1F > 1e-6 * (1 + mean_G1F.abs()), scale_G1F, float("inf"))
     standard_GNF = (features_GNF - mean_G1F) / scale_G1F
     groups, rows, width = features_GNF.shape

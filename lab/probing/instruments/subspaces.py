@@ -1,4 +1,4 @@
-"""Subspaces of the residual stream, and the mean coordinates in them without and with a carry.
+"""Subspaces of the residual stream or of a head's output, and the mean coordinates in them without and with a carry.
 
 Shapes: N streams, D width of the model, R dimensions of a subspace.
 """
@@ -12,22 +12,23 @@ from lab.errors import ModelError
 from lab.probing.instruments import probes
 
 _SLACK = 1e-3
-"""How far V^T V may be from the identity."""
+"""How much entries of V^T V may differ from those of the identity matrix."""
 
 
 class Subspace(NamedTuple):
-    """A subspace of the stream, and where streams without and with a carry lie in it."""
+    """A subspace, and the mean coordinates in it of streams without and with a carry."""
 
     basis_DR: torch.Tensor
     """Orthonormal columns V."""
     mean_0_R: torch.Tensor
-    """The mean coordinates V^T x of streams without a carry; `mean_1_R`: of those with one."""
+    """The mean coordinates V^T x of streams x without a carry."""
     mean_1_R: torch.Tensor
+    """The mean coordinates of streams with a carry."""
 
     @classmethod
     def of(cls, basis_DR: torch.Tensor, stream_ND: torch.Tensor, carry_N: np.ndarray) -> "Subspace":
-        """A subspace with the means of these streams. Raises ModelError if the basis is not orthonormal or has another
-        width."""
+        """A subspace with the mean coordinates of these streams. Raises ModelError unless the basis is orthonormal and
+        has their width."""
         check_basis(basis_DR, stream_ND.shape[1])
         carry = torch.from_numpy(carry_N == 1)
         return cls(basis_DR, *((stream_ND[rows] @ basis_DR).mean(0) for rows in (~carry, carry)))
@@ -38,7 +39,7 @@ class Subspace(NamedTuple):
         return self._replace(basis_DR=random_basis(width, rank, seed).to(self.basis_DR))
 
     def write(self, stream_BQD: torch.Tensor, carry_BQ: torch.Tensor) -> torch.Tensor:
-        """The streams with their part in the subspace replaced by the mean for a carry, 0 or 1."""
+        """The streams, with their part in the subspace replaced by the mean without a carry (0) or with one (1)."""
         exact_BQD = stream_BQD.float()
         basis_DR, mean_0_R, mean_1_R = (tensor.to(exact_BQD) for tensor in self)
         mean_BQR = torch.where(carry_BQ.to(stream_BQD.device)[..., None] > 0, mean_1_R, mean_0_R)
@@ -46,7 +47,7 @@ class Subspace(NamedTuple):
 
 
 def check_basis(basis_DR: torch.Tensor, width: int) -> None:
-    """Raises ModelError unless these are orthonormal columns in a stream of this width."""
+    """Raises ModelError unless the columns are orthonormal and have this width."""
     if basis_DR.ndim != 2 or len(basis_DR) != width or basis_DR.shape[1] > width:
         raise ModelError(f"a subspace's basis of shape {tuple(basis_DR.shape)}: should be ({width}, dimensions)")
     gap_RR = (basis_DR.T @ basis_DR - torch.eye(basis_DR.shape[1]).to(basis_DR)).abs()
@@ -68,7 +69,7 @@ def probe_direction(stream_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tenso
 
 
 def random_basis(width: int, rank: int, seed: int = 0) -> torch.Tensor:
-    """Orthonormal columns (D, R), uniform among all subspaces."""
+    """The orthonormal columns (D, R) of a subspace drawn uniformly."""
     return torch.linalg.qr(torch.randn(width, rank, generator=torch.Generator().manual_seed(seed)))[0]
 
 

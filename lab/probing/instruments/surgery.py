@@ -1,18 +1,21 @@
-"""Oracle surgery: at lengths where a model fails, give it what it may lack, and see whether it recovers.
+"""Oracle surgery: at lengths at which a model fails, give it what it may lack, and see whether it recovers.
 
 If alignment alone helps, the model does not find the digits (a failure of positions). If the carry alone helps, it
-finds them but loses the carry. If neither helps, it fails to read out or to stop. What is given at every q_k:
+finds the digits but loses the carry. If neither helps, it fails to write the answer or to stop. What is given at every
+q_k:
 
 - alignment: chosen heads attend only to the digits that they attend to at trained lengths
 - carry: the true carry into k is written into the subspace of the residual stream that holds it
   (lab/probing/instruments/interchange.py finds it)
-- no leak: no head attends to digits that s_k does not need (`alignment.Destinations`); the rest is scaled to sum to one
+- no leak: no head attends to digits that s_k does not need (`alignment.Destinations`); its other attention is scaled to
+  sum to one
 
-Each has wrong forms, which must not help: alignment of another head of the layer, or to the digit one place higher; the
-carry flipped, or written into a random subspace; no leak, but with the digits that the previous query needs.
+The controls are wrong forms of these, which must not help: alignment of another head of the layer, or to the digit one
+place higher; the carry flipped, or written into a random subspace; attention only to the digits that the previous query
+needs.
 
-The model reads the right digits before each q_k, so every digit can recover by itself; exact match needs all digits and
-the end.
+The model reads the right digits before each q_k, so each digit can recover independently of the others; exact match
+needs all digits and the end.
 
 Shapes: B sums, T tokens, H heads, Q columns and the end, D width of the model.
 """
@@ -30,7 +33,7 @@ from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component, Site
 from lab.probing.instruments.alignment import Aligned, Lengths, foreign_digits, queries, target_at
 from lab.probing.instruments.subspaces import Subspace, check_basis
-from lab.probing.interventions import put, take
+from lab.probing.interventions import only_at
 from lab.probing.measured import Measured, joined
 from lab.probing.positions import Sums
 
@@ -47,12 +50,13 @@ class CarrySite(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """How well a subject adds in several ways: after operations, or with other position ids. Axes: way, length."""
+    """How well a subject adds after each operation, or with each kind of position ids. Axes: operation or ids,
+    length."""
 
     exact: Measured
     """The share of sums whose digits and end are all right."""
     digits: Measured
-    """The share of right digits, each after the right ones before it; the mean over sums."""
+    """The mean over sums of the share of right digits, each predicted after the right digits."""
 
 
 @torch.inference_mode()
@@ -72,29 +76,34 @@ def surgery(
     def logits(operation: Operation, sums: Sums) -> torch.Tensor:
         return subject.logits(sums, operation(sums))
 
-    ways = {name: partial(logits, operation) for name, operation in operations(subject, aligned, carry).items()}
-    return shares_right("{} after surgery", "operation", ways, lengths, batch_size)
+    changed = {name: partial(logits, operation) for name, operation in operations(subject, aligned, carry).items()}
+    return shares_right("{} after surgery", "operation", changed, lengths, batch_size)
 
 
 @torch.inference_mode()
 def vanilla(subject: Subject, lengths: Lengths, batch_size: int = 32) -> list[Measured]:
-    """The share of sums that the subject gets right, and the share of right digits; axes length."""
+    """The share of sums that the unchanged subject gets right, and the share of right digits; axes length."""
     measured = shares_right("{} of the subject", "operation", {"vanilla": subject.logits}, lengths, batch_size)
     return [one.at(operation="vanilla") for one in measured]
 
 
 def shares_right(
-    name: str, axis: str, ways: Mapping[str, Callable[[Sums], torch.Tensor]], lengths: Lengths, batch_size: int
+    name: str, axis: str, models: Mapping[str, Callable[[Sums], torch.Tensor]], lengths: Lengths, batch_size: int
 ) -> Accuracy:
-    """The share of sums that are right, and the share of right digits; axes (`axis`, length). `name` has {} for "exact
-    match" or "digits right"; `ways` are functions of sums that return the logits (B, T, V), by name."""
+    """The share of sums that are right, and the share of right digits; axes (`axis`, length).
+
+    Args:
+        name: of what is measured, with {} for "exact match" or "digits right".
+        axis: the name of the axis along which the models differ.
+        models: functions that return the logits (B, T, V) for sums, by the labels of the axis.
+    """
     exact, digits = {}, {}
     for length, sums in lengths.items():
-        read = [sums.read_all(logits, batch_size) for logits in ways.values()]
+        read = [sums.read_all(logits, batch_size) for logits in models.values()]
         exact_BX = torch.stack([one.exact_B for one in read], 1).numpy()
         digits_BX = torch.stack([one.digits_BK.nanmean(1) for one in read], 1).numpy()
-        exact[length] = Measured.share(name.format("exact match"), {axis: list(ways)}, exact_BX)
-        digits[length] = Measured.mean(name.format("digits right"), {axis: list(ways)}, digits_BX)
+        exact[length] = Measured.share(name.format("exact match"), {axis: list(models)}, exact_BX)
+        digits[length] = Measured.mean(name.format("digits right"), {axis: list(models)}, digits_BX)
     return Accuracy(joined("length", exact), joined("length", digits))
 
 
@@ -120,8 +129,8 @@ def operations(subject: Subject, aligned: Sequence[Aligned], carry: CarrySite | 
 
 
 def align(sums: Sums, aligned: Sequence[Aligned]) -> list[Hook]:
-    """From every q_k, each of these heads gives its digits their weights, and divides the rest among all other tokens
-    in proportion to what they had. Digits that do not exist get nothing."""
+    """Hooks that set the attention of aligned heads from every q_k to their digits to their weights. Attention to all
+    other tokens is scaled so that everything sums to one; a digit that does not exist gets nothing."""
     at_BQ, tokens = queries(sums), sums.tokens_BT.shape[1]
     rows: dict[int, dict[int, torch.Tensor]] = {}
     for layer, head, number, offset, weight in aligned:
@@ -133,55 +142,56 @@ def align(sums: Sums, aligned: Sequence[Aligned]) -> list[Hook]:
 
 
 def stop_leak(subject: Subject, sums: Sums, columns: int = 0) -> list[Hook]:
-    """From every q_k, no head attends to a digit that is not needed; a head that attends to nothing else is unchanged.
+    """Hooks that remove the attention of all heads from every q_k to digits that are not needed. A head that attends to
+    nothing else is unchanged.
 
-    `columns`: for the control, q_k may attend to the digits that q_{k - columns} needs: as many, but the wrong ones.
+    `columns`: for the control, q_k keeps the digits that q_{k - columns} needs: as many, but the wrong ones.
     """
     at_BQ, keep_BQ1T = queries(sums), ~foreign_digits(sums).roll(columns, dims=1)[:, :, None]
 
-    def change(pattern_BHTT: torch.Tensor) -> torch.Tensor:
-        by_query_BTHT = pattern_BHTT.transpose(1, 2)
-        seen_BQHT = take(by_query_BTHT, at_BQ)
+    def change(seen_BQHT: torch.Tensor) -> torch.Tensor:
         kept_BQHT = seen_BQHT * keep_BQ1T.to(seen_BQHT.device)
         total_BQH1 = kept_BQHT.sum(-1, keepdim=True)
-        new_BQHT = torch.where(total_BQH1 > 0, kept_BQHT / total_BQH1.clamp(min=1e-30), seen_BQHT)
-        return put(by_query_BTHT, at_BQ, new_BQHT).transpose(1, 2)
+        return torch.where(total_BQH1 > 0, kept_BQHT / total_BQH1.clamp(min=1e-30), seen_BQHT)
 
-    return [interventions.pattern(layer, change) for layer in range(subject.layers)]
+    def change_queries(pattern_BHTT: torch.Tensor) -> torch.Tensor:
+        return only_at(at_BQ, change)(pattern_BHTT.transpose(1, 2)).transpose(1, 2)
+
+    return [interventions.pattern(layer, change_queries) for layer in range(subject.layers)]
 
 
 def write_carry(sums: Sums, carry: CarrySite, carry_BQ: torch.Tensor) -> list[Hook]:
-    """At every q_k, the stream's part in the subspace becomes the mean for this carry, 0 or 1."""
-    at_BQ = queries(sums)
-
-    def change(stream_BTD: torch.Tensor) -> torch.Tensor:
-        return put(stream_BTD, at_BQ, carry.subspace.write(take(stream_BTD, at_BQ), carry_BQ))
-
-    return interventions.residual(carry.layer, carry.site, change)
+    """Hooks that write a carry, 0 or 1, into the subspace at every q_k (`Subspace.write`)."""
+    write = only_at(queries(sums), partial(carry.subspace.write, carry_BQ=carry_BQ))
+    return interventions.residual(carry.layer, carry.site, write)
 
 
 def _give(at_BQ: torch.Tensor, rows: dict[int, torch.Tensor]) -> interventions.Change:
+    """A change of a layer's patterns that gives each head in `rows` this attention, (B, Q, T); see `align`."""
+
+    def give(seen_BQT: torch.Tensor, given_BQT: torch.Tensor) -> torch.Tensor:
+        given_BQT = given_BQT.to(seen_BQT.device)
+        others_BQT = seen_BQT * (given_BQT == 0)
+        left_BQ1 = 1 - given_BQT.sum(-1, keepdim=True)
+        return given_BQT + others_BQT * left_BQ1 / others_BQT.sum(-1, keepdim=True).clamp(min=1e-30)
+
     def change(pattern_BHTT: torch.Tensor) -> torch.Tensor:
         changed = pattern_BHTT.clone()
         for head, given_BQT in rows.items():
-            given_BQT = given_BQT.to(changed.device)
-            others_BQT = take(changed[:, head], at_BQ) * (given_BQT == 0)
-            left_BQ1 = 1 - given_BQT.sum(-1, keepdim=True)
-            others_BQT = others_BQT * left_BQ1 / others_BQT.sum(-1, keepdim=True).clamp(min=1e-30)
-            changed[:, head] = put(changed[:, head], at_BQ, given_BQT + others_BQT)
+            changed[:, head] = only_at(at_BQ, partial(give, given_BQT=given_BQT))(changed[:, head])
         return changed
 
     return change
 
 
 def _true_carry(sums: Sums) -> torch.Tensor:
-    """The carry into each column, (B, Q); 0 into the end."""
+    """The carry into each column and, always 0, into the end, (B, Q)."""
     carry_BK = torch.from_numpy(sums.columns.carry)
     return torch.cat([carry_BK, torch.zeros_like(carry_BK[:, :1])], 1)
 
 
 def _other_heads(subject: Subject, aligned: Sequence[Aligned]) -> list[Aligned]:
-    """A control: the same digits for other heads. In each layer, the heads are rotated by one random number."""
+    """The control: other heads with the same digits. In each layer, heads are rotated by one random number."""
     if subject.heads == 1:
         raise ModelError(f"{subject.name}: layers of one head have no other head as a control for alignment")
     steps = np.random.default_rng(0).integers(1, subject.heads, subject.layers)

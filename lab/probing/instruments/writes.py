@@ -1,9 +1,9 @@
 """What each component adds to the residual stream. The stream at any site is the sum of the writes before it:
 
-    stream = embedding + heads and MLPs of the layers before (+ the heads of its own layer, at "mid")
+    stream = embedding + heads and MLPs of earlier layers (+ the heads of its own layer, at "mid")
 
 The write of a head is its output times its part of the output projection. Whatever else a layer adds, such as a bias,
-is the same for every sum, so the difference between the streams of two sums is a sum of differences of writes.
+is the same for every sum. So the difference between the streams of two sums is a sum of differences of writes.
 
 Shapes: U components, B sums, T tokens, D width of the model, H heads, Z width of a head.
 """
@@ -19,7 +19,7 @@ from lab.probing.components import Component, Site
 EMBEDDING = Component("pre", 0)
 """The stream before the first layer."""
 _TOLERANCE = 1e-2
-"""How far the sum of the heads' writes may be from what attention writes, relative to its size."""
+"""How far what is computed from weights may be from the activation, as a share of its largest value."""
 
 
 def writers(subject: Subject, layer: int, site: Site) -> list[Component]:
@@ -60,14 +60,20 @@ def check_additive(subject: Subject, run: Mapping[str, torch.Tensor]) -> None:
     This fails if adapters are not merged, or if a norm follows attention.
     """
     for layer in range(subject.layers):
-        total_BTD = run[f"blocks.{layer}.hook_attn_out"].float()
-        rest_BTD = total_BTD - heads_written(subject, layer, run).sum(0)
-        gap = float((rest_BTD - rest_BTD[:1, :1]).abs().max())
-        if gap > _TOLERANCE * max(1e-6, float(total_BTD.abs().max())):
+        written_BTD = run[f"blocks.{layer}.hook_attn_out"].float()
+        if gap := gap_beyond_a_constant(written_BTD, heads_written(subject, layer, run).sum(0)):
             raise ModelError(
                 f"{subject.name}: heads of layer {layer} do not sum to what its attention writes (off by {gap:.2g}); "
                 "adapters should be merged, and no norm should follow attention"
             )
+
+
+def gap_beyond_a_constant(found: torch.Tensor, computed: torch.Tensor) -> float:
+    """The largest difference of two activations (B, T, ...), apart from one that is the same for all sums and tokens; 0
+    if it is within the tolerance."""
+    rest = found - computed
+    gap = float((rest - rest[:1, :1]).abs().max())
+    return gap if gap > _TOLERANCE * max(1e-6, float(found.abs().max())) else 0.0
 
 
 def heads_written(subject: Subject, layer: int, run: Mapping[str, torch.Tensor]) -> torch.Tensor:

@@ -1,8 +1,8 @@
 """Puts together as one circuit what several instruments found.
 
 Arrows between components are paths of the carry (lab/probing/instruments/path_patching.py). A head that fetches a digit
-of column k itself has no such arrow, because this digit is the same in both sums of a pair. So an arrow from a digit
-says what a head looks at, and not that this is used.
+of column k itself has no such arrow, because this digit is the same in both sums of a pair. So an arrow from a digit to
+a head means that the head attends to it, not that the digit is used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ import numpy as np
 
 from lab.probing.components import Component
 from lab.probing.instruments.alignment import Aligned, Alignment, aligned_heads
-from lab.probing.measured import Measured, stronger_way
+from lab.probing.measured import Measured, signed_max_over_directions
 from lab.probing.report.circuit import ANSWER, Arrow, Circuit
 
 _EFFECT = 0.1
-"""A component or a path with a smaller effect is not part of the circuit."""
+"""Components and paths with smaller effects are not part of the circuit."""
 _PARTS = 12
 """The largest number of components."""
 
@@ -24,7 +24,7 @@ Found = Mapping[str, Sequence[Measured]]
 
 
 def circuit(found: Found) -> Circuit:
-    """The circuit that the measured instruments show. It has no parts if none of them found any."""
+    """The circuit that the instruments found. It has no parts if none of them found any."""
     looking, effects, paths = _looking(found), _effects(found), _paths(found)
     weights: dict[Component, float] = {part: abs(effect) for part, effect in effects.items()}
     for one in looking:
@@ -43,7 +43,7 @@ def circuit(found: Found) -> Circuit:
 
 
 def _order(part: Component) -> tuple[int, bool, int]:
-    """From left to right: heads are before the MLP of their layer."""
+    """From left to right; heads come before the MLP of their layer."""
     return part.layer, part.kind != "head", part.head
 
 
@@ -51,9 +51,9 @@ def _digit(one: Aligned) -> str:
     return f"{one.number[0]}_k{one.offset:+d}" if one.offset else f"{one.number[0]}_k"
 
 
-def able(found: Found) -> list[int | str]:
-    """The lengths at which the subject gets at least half of the digits right. What it attends to at other lengths does
-    not show how it adds. Empty if competence was not measured."""
+def _competent_lengths(found: Found) -> list[int | str]:
+    """The lengths at which the subject gets at least half of the digits right; empty if competence was not measured.
+    What it attends to at other lengths does not show how it adds."""
     if not found.get("competence"):
         return []
     digits = found["competence"][1]
@@ -61,22 +61,22 @@ def able(found: Found) -> list[int | str]:
 
 
 def _looking(found: Found) -> list[Aligned]:
-    """Heads, and the digits of the operands that they attend to."""
+    """The heads that attend to digits of the operands."""
     if not found.get("alignment"):
         return []
     measured = found["alignment"][:3]
-    lengths = able(found) or measured[0].axes["length"]
+    lengths = _competent_lengths(found) or measured[0].axes["length"]
     aligned = aligned_heads(Alignment(*(one.only("length", lengths) for one in measured)))
     return [one for one in aligned if one.number != "sum"]
 
 
 def _effects(found: Found) -> dict[Component, float]:
     """The effect of patching each head and MLP at all tokens, in the direction of the carry in which it is larger; a
-    negative one works against the carry."""
+    component with a negative effect works against the carry."""
     known: dict[Component, float] = {}
     for measured in found.get("patching", ()):
         if {"layer", "place"} <= measured.axes.keys() and measured.name in ("effect of a head", "effect of an MLP"):
-            everywhere = stronger_way(measured.at(place="everywhere").value)
+            everywhere = signed_max_over_directions(measured.at(place="everywhere").value)
             for place in np.argwhere(np.abs(everywhere) >= _EFFECT):
                 layer, *head = map(int, place)
                 part = Component("head", layer, *head) if head else Component("mlp", layer)
@@ -86,12 +86,12 @@ def _effects(found: Found) -> dict[Component, float]:
 
 def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
     """The effect of the path from each sender to each receiver (None: the logits): the largest one over both directions
-    of the carry and the inputs of the receiver."""
+    of the carry and all inputs of the receiver."""
     if not found.get("path_patching"):
         return {}
     measured = found["path_patching"][0]
     names = measured.axes["receiver"]
-    effects, alone = stronger_way(measured.value), _effects(found)
+    effects, alone = signed_max_over_directions(measured.value), _effects(found)
     known: dict[tuple[Component, Component | None], float] = {}
     for row, sender in enumerate(measured.axes["sender"]):
         for column, receiver in enumerate(names):
@@ -103,8 +103,8 @@ def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
 
 
 def _receiving(name: str, alone: Mapping[Component, float]) -> Sequence[Component | None]:
-    """The parts that a receiver belongs to; None stands for the logits. Of heads that share keys and values, those that
-    have an effect `alone`, or all of them if none has."""
+    """The components that a receiver belongs to; None stands for the logits. If heads share the keys and values, it is
+    those that have an effect when patched alone, or all of them if none has."""
     if name == "logits":
         return [None]
     first, _, last = name.partition(".")[0].partition("-")

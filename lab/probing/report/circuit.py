@@ -1,5 +1,5 @@
-"""A circuit and its drawing: which heads attend to which digit, which components bring about the carry, and which of
-them passes it to which.
+"""A circuit and its drawing: which heads attend to which digit, which components bring the carry about, and which
+component passes it to which.
 
 In the drawing, digits are on the left and the answer is on the right; in between, each layer has a column for its heads
 and one for its MLP. `lab.probing.report.assembly` puts the circuit together from what instruments found.
@@ -36,15 +36,15 @@ class Arrow(NamedTuple):
 
 
 class Circuit(NamedTuple):
-    """The parts that bring the carry about or look at digits, and how they are connected."""
+    """The components that bring the carry about or attend to digits, and how they are connected."""
 
     parts: Sequence[Component]
     effects: Mapping[Component, float]
-    """The share of a carry that a component brings about if it is patched, for components above the threshold."""
+    """The effect of patching each component, for those with an effect above the threshold."""
     arrows: Sequence[Arrow]
 
     def __repr__(self) -> str:
-        """A line for each arrow, in the order of the layers that they lead to."""
+        """A line for each arrow, ordered by the layer that it leads to."""
         order = [str(part) for part in self.parts] + [ANSWER]
         arrows = sorted(self.arrows, key=lambda arrow: (order.index(arrow.end), arrow.start))
         return "\n".join(f"{arrow.start} -> {arrow.end} {arrow.weight:.0%}" for arrow in arrows)
@@ -59,7 +59,7 @@ class Circuit(NamedTuple):
 
     @property
     def digits(self) -> list[str]:
-        """The digits that heads look at; digits of the operand a come first."""
+        """The digits that heads attend to; those of operand a come first."""
         return sorted({arrow.start for arrow in self.arrows if arrow.start[1:2] == "_"})
 
 
@@ -79,8 +79,7 @@ class Line(NamedTuple):
     thickness: float
     label: str
     kind: str
-    """"looks" for what a head attends to, "passes" for what a component passes on, "against" if that works against the
-    carry."""
+    """"looks" for attention to a digit, "passes" for a path of the carry, "against" if the path works against it."""
 
 
 class Diagram(NamedTuple):
@@ -105,17 +104,13 @@ def template(name: str) -> "Template":
 
 
 def diagram(circuit: Circuit) -> Diagram:
-    """The boxes and lines of a circuit. A layer has no column for parts that the circuit does not contain."""
-    steps = sorted({(part.layer, part.kind != "head") for part in circuit.parts})
-    columns = [
-        [Box(0, 0, digit, [], "digit") for digit in circuit.digits],
-        *(
-            [_box(part, circuit) for part in circuit.parts if (part.layer, part.kind != "head") == step]
-            for step in steps
-        ),
-        [Box(0, 0, ANSWER, ["is written"], "answer")],
-    ]
-    columns = [column for column in columns if column]
+    """The boxes and lines of a circuit. A layer without heads or without an MLP in the circuit has no column for it."""
+    by_step: dict[tuple[int, bool], list[Box]] = {}
+    for part in circuit.parts:
+        by_step.setdefault((part.layer, part.kind != "head"), []).append(_box(part, circuit))
+    digits = [Box(0, 0, digit, [], "digit") for digit in circuit.digits]
+    columns = [by_step[step] for step in sorted(by_step)] + [[Box(0, 0, ANSWER, ["is written"], "answer")]]
+    columns = [digits, *columns] if digits else columns
     tallest = max(map(len, columns))
     placed = [
         box._replace(x=_MARGIN + number * _ACROSS, y=_MARGIN + (tallest - len(column)) * _DOWN / 2 + row * _DOWN)
@@ -123,19 +118,7 @@ def diagram(circuit: Circuit) -> Diagram:
         for row, box in enumerate(column)
     ]
     by_name = {box.name: box for box in placed}
-    lines = [
-        Line(
-            _curve(by_name[arrow.start], by_name[arrow.end]),
-            _THINNEST + (_THICKEST - _THINNEST) * min(1.0, abs(arrow.weight)),
-            f"{arrow.end} looks at {arrow.start}: {arrow.weight:.0%} of its attention"
-            if by_name[arrow.start].kind == "digit"
-            else f"{arrow.start} passes {arrow.weight:.0%} of a carry to {arrow.end}"
-            if arrow.weight >= 0
-            else f"{arrow.start} works against a carry at {arrow.end}: {arrow.weight:.0%}",
-            "looks" if by_name[arrow.start].kind == "digit" else "passes" if arrow.weight >= 0 else "against",
-        )
-        for arrow in circuit.arrows
-    ]
+    lines = [_line(arrow, by_name[arrow.start], by_name[arrow.end]) for arrow in circuit.arrows]
     return Diagram(
         2 * _MARGIN + (len(columns) - 1) * _ACROSS + _WIDTH,
         2 * _MARGIN + (tallest - 1) * _DOWN + _HEIGHT,
@@ -156,8 +139,19 @@ def _box(part: Component, circuit: Circuit) -> Box:
     return Box(0, 0, str(part), [", ".join(looks[:2])] * bool(looks) + carries, part.kind)
 
 
+def _line(arrow: Arrow, start: Box, end: Box) -> Line:
+    if start.kind == "digit":
+        kind, label = "looks", f"{end.name} looks at {start.name}: {arrow.weight:.0%} of its attention"
+    elif arrow.weight >= 0:
+        kind, label = "passes", f"{start.name} passes {arrow.weight:.0%} of a carry to {end.name}"
+    else:
+        kind, label = "against", f"{start.name} works against a carry at {end.name}: {arrow.weight:.0%}"
+    thickness = _THINNEST + (_THICKEST - _THINNEST) * min(1.0, abs(arrow.weight))
+    return Line(_curve(start, end), thickness, label, kind)
+
+
 def _curve(start: Box, end: Box) -> str:
     x, y = start.x + _WIDTH, start.y + _HEIGHT / 2
-    to_x, to_y = end.x - 6, end.y + _HEIGHT / 2  # the head of the arrow takes the rest
+    to_x, to_y = end.x - 6, end.y + _HEIGHT / 2  # leaves room for the head of the arrow
     bend = max(30.0, (to_x - x) / 2)
     return f"M{x:g},{y:g} C{x + bend:g},{y:g} {to_x - bend:g},{to_y:g} {to_x:g},{to_y:g}"

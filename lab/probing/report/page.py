@@ -1,5 +1,6 @@
 """What the instruments of lab/probing measured, on one page that opens offline. It has sentences that say what was
-found, a drawing of the circuit, and a section for each instrument, with its first figure open and the others folded.
+found, a drawing of the circuit, and a section for each instrument, whose first figure is open and whose others are
+folded.
 
 plotly draws the figures, and CircuitsVis the attention patterns. The page contains the scripts of both, so it needs no
 network. Text from a model's vocabulary is treated as data, never as markup.
@@ -24,7 +25,7 @@ _ROWS = 200
 
 
 class Attention(NamedTuple):
-    """The attention patterns of some heads in one text."""
+    """The attention patterns of some heads on one text."""
 
     title: str
     tokens: list[str]
@@ -86,13 +87,13 @@ def page(title: str, facts: Sequence[str], sections: Sequence[Section], attentio
 
 
 class Part(NamedTuple):
-    """A figure of arrays beside each other, and their tables."""
+    """A figure of one or several arrays beside each other, and their tables."""
 
     number: int
     """The number of the figure on the page."""
     title: str
     beside: bool
-    """Whether several maps stand beside each other."""
+    """Whether several heat maps are beside each other."""
     tables: Sequence[Table]
 
 

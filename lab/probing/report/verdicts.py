@@ -9,16 +9,17 @@ import yaml
 from lab.probing.components import Component
 from lab.probing.instruments import illusion
 from lab.probing.instruments.alignment import Alignment, aligned_heads
+from lab.probing.instruments.head_contents import READINGS
 from lab.probing.instruments.patching import STRONGEST
-from lab.probing.measured import Measured, either_way, stronger_way
+from lab.probing.measured import Measured, max_abs_over_directions, signed_max_over_directions
 
 _NAMED = 4
 """The largest number of components that the sentences of one instrument name."""
 _HALF = 0.5
-"""With a smaller share of right digits, a subject counts as unable to add; with a smaller share of the variance, a
-reading does not count as an explanation."""
+"""The smallest share of right digits with which a subject counts as able to add, and the smallest share of the variance
+with which a reading counts as an explanation."""
 _BRINGS = 0.1
-"""With a smaller effect, a head does not bring the carry about."""
+"""The smallest effect with which a head brings the carry about."""
 _THE = {"carry": "the carry", "straight line": "a straight line"}
 _LINES = 5
 """The largest number of lines in the summary at the end of a command."""
@@ -55,7 +56,7 @@ def _line(name: str, measured: Sequence[Measured]) -> str:
 
 
 _ORDER = ("competence", "patching", "alignment", "illusion", "surgery", "path_patching", "edges", "destinations")
-"""Instruments whose findings are summarized, the most important ones first."""
+"""The instruments that the summary quotes, the most important ones first."""
 
 
 def unable(name: str, measured: Sequence[Measured]) -> bool:
@@ -97,7 +98,7 @@ _WHERE = {
 
 
 def _destinations(measured: Sequence[Measured]) -> list[str]:
-    """The mean over heads at the shortest and the longest length."""
+    """The mean leak of all heads at the shortest and the longest length."""
     leak = measured[1]
     lengths = leak.axes["length"]
     first, last = (float(np.nanmean(leak.at(length=length).value)) for length in (lengths[0], lengths[-1]))
@@ -108,8 +109,8 @@ def _destinations(measured: Sequence[Measured]) -> list[str]:
 
 
 def _path_patching(measured: Sequence[Measured]) -> list[str]:
-    """The strongest path of each sender, and the strongest control. A path that works against the carry is negative."""
-    effect, control = stronger_way(measured[0].value), either_way(measured[1].value)
+    """The strongest path of each sender, and the strongest control. A negative path works against the carry."""
+    effect, control = signed_max_over_directions(measured[0].value), max_abs_over_directions(measured[1].value)
     names, receivers = measured[0].axes["sender"], measured[0].axes["receiver"]
     strongest = [
         (name, receivers[at], row[at]) for name, row, at in zip(names, effect, np.abs(effect).argmax(1), strict=True)
@@ -141,20 +142,21 @@ _MENDS = ("no leak", "alignment", "carry", "both")
 
 
 def _patching(measured: Sequence[Measured]) -> list[str]:
-    """What the strongest head brings about in each direction of the carry, compared with the median head. It was chosen
-    on other pairs. Only pairs count of which the subject gets both sums right."""
+    """The effect of the head that was strongest on other pairs, in each direction of the carry, compared with the
+    median head. Only pairs count in which the subject gets both sums right."""
     effect = measured[0].at(place="everywhere")
     name = next(one for one in measured if one.name == STRONGEST).axes["head"][0]
     head = Component.named(name)
     found, none = [], []
-    for way in effect.axes["carry"]:
-        one = effect.at(carry=way)
+    for direction in effect.axes["carry"]:
+        one = effect.at(carry=direction)
         value, low, high = (100 * array[head.layer, head.head] for array in one[2:5])
         if not (value >= 100 * _BRINGS and low > 0):
-            none.append(f"{name}, the strongest head on other pairs, does not clearly bring the carry about {way}.")
+            doubt = f"does not clearly bring the carry about {direction}"
+            none.append(f"{name}, the strongest head on other pairs, {doubt}.")
             continue
         middle = _percent(np.nanmedian(np.abs(one.value)))
-        found.append(f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}")
+        found.append(f"{value:.0f} % ({low:.0f}-{high:.0f}) from {direction}, the median head {middle}")
     right = f"(the {int(effect.n.max())} pairs of which both sums are right)"
     return [f"{name} brings the carry about: {'; '.join(found)} {right}."] * bool(found) + none
 
@@ -165,7 +167,8 @@ def _illusion(measured: Sequence[Measured]) -> list[str]:
 
 
 def _edges(measured: Sequence[Measured]) -> list[str]:
-    """The smallest circuit from which on all do nine tenths of what the model does, and whether attribution adds up."""
+    """The smallest circuit such that it and all larger ones clearly do nine tenths of what the model does, and whether
+    attribution adds up."""
     attributed, curve = measured[0], next(one for one in measured if one.name == "faithfulness")
     found = []
     for ablation in curve.axes["ablation"]:
@@ -183,16 +186,13 @@ def _edges(measured: Sequence[Measured]) -> list[str]:
 
 
 def _head_contents(measured: Sequence[Measured]) -> list[str]:
-    """What explains most of each head's coordinate, and how much the direction alone does."""
+    """What explains most of each head's coordinate, and the effect of exchanging this direction alone."""
     explained, _, effect, lead = measured
     found = []
     for head in explained.axes["head"]:
         for column in explained.axes["column"]:
             shares = explained.at(head=head, column=column)
-            named = {
-                name: float(shares.at(reading=name).value)
-                for name in ("carry", "straight line", "a's digit", "b's digit")
-            }
+            named = {name: float(shares.at(reading=name).value) for name in READINGS if name != "digit sum"}
             ranked = sorted(named, key=lambda name: -np.nan_to_num(named[name]))
             alone, whole = (
                 float(np.nan_to_num(effect.at(head=head, part=part).value).max())

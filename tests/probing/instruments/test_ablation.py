@@ -5,11 +5,16 @@ import pytest
 
 from lab.errors import ModelError, TaskError
 from lab.probing.components import Component
-from lab.probing.instruments.ablation import ablate, components
+from lab.probing.instruments.ablation import ablate
 from tests.probing.known_adders import llama_adder, native_adder
 
 GENERATOR = np.random.default_rng(0)
 NUMBERS = [tuple(map(int, GENERATOR.integers(1000, 10_000, 2))) for _ in range(40)]
+
+
+def each(adder):
+    """Every head and every MLP, each by itself."""
+    return [(component,) for component in adder.components]
 
 
 @pytest.fixture(scope="module", params=[native_adder, llama_adder])
@@ -19,7 +24,7 @@ def adder(request):
 
 @pytest.fixture(scope="module", params=["mean", "resample"])
 def ablated(request, adder):
-    return ablate(adder, adder.sums(NUMBERS), components(adder), request.param)
+    return ablate(adder, adder.sums(NUMBERS), each(adder), request.param)
 
 
 def test_what_nobody_reads_is_not_missed(adder, ablated):
@@ -52,7 +57,7 @@ def test_the_mean_of_carries_is_below_one_half_so_only_columns_with_a_carry_are_
 
 
 def test_groups_in_one_forward_pass_are_as_groups_one_by_one(adder):
-    sums, groups = adder.sums(NUMBERS[:4]), [*components(adder)[:6], (Component("head", 0, 2), Component("head", 0, 3))]
+    sums, groups = adder.sums(NUMBERS[:4]), [*each(adder)[:6], (Component("head", 0, 2), Component("head", 0, 3))]
     for replacement in ("mean", "resample"):
         together = ablate(adder, sums, groups, replacement, batch_size=999)
         apart = ablate(adder, sums, groups, replacement, batch_size=2)
@@ -64,7 +69,7 @@ def test_groups_in_one_forward_pass_are_as_groups_one_by_one(adder):
 def test_hooks_are_gone_afterwards(adder):
     sums = adder.sums(NUMBERS[:4])
     before = adder.logits(sums)
-    ablate(adder, sums, components(adder), where="everywhere")
+    ablate(adder, sums, each(adder), where="everywhere")
     assert adder.logits(sums).equal(before)
 
 
@@ -83,8 +88,8 @@ def test_what_cannot_be_ablated_is_refused_in_one_line(adder):
     with pytest.raises(TaskError, match="nothing to ablate"):
         ablate(adder, sums, [])
     with pytest.raises(TaskError, match=r"^replacement 'zeros': should be one of mean, resample$"):
-        ablate(adder, sums, components(adder), replacement="zeros")
+        ablate(adder, sums, each(adder), replacement="zeros")  # type: ignore[arg-type]
     with pytest.raises(TaskError, match=r"^where 'nowhere': should be one of queries, everywhere$"):
-        ablate(adder, sums, components(adder), where="nowhere")
+        ablate(adder, sums, each(adder), where="nowhere")  # type: ignore[arg-type]
     with pytest.raises(TaskError, match="2 different pairs of operand lengths"):
-        ablate(adder, adder.sums([(1, 2), (10, 20)]), components(adder))
+        ablate(adder, adder.sums([(1, 2), (10, 20)]), each(adder))

@@ -87,7 +87,7 @@ def test_the_gradient_in_what_an_mlp_reads_is_that_of_a_change_which_reaches_the
 
     def margin(step: float) -> torch.Tensor:
         hook = (point, lambda activation, hook: activation + step * way_BTD)
-        return runs.again(range(trained.layers), [hook])[0]
+        return runs.rerun(range(trained.layers), [hook])[0]
 
     with torch.inference_mode():
         by_difference_B = (margin(0.01) - margin(-0.01)) / 0.02

@@ -141,5 +141,5 @@ def test_tokens_that_are_not_cut_evenly_and_means_without_samples_are_refused_in
     with pytest.raises(ModelError, match=r"^untrained: (digits are not written in groups|some numbers of \d digits)"):
         lab.number_tokens(untrained(TokenizerConfig(kind="random", digits=3)))
     adder = native_adder()
-    with pytest.raises(TaskError, match=r"^number 3 is no operand's token in these 1 sums; means need all 10$"):
+    with pytest.raises(TaskError, match=r"^number 3 is the token of no operand in these 1 sums; all 10 should occur$"):
         lab.residual_power(adder, adder.sums([(12098, 45678)]))

@@ -202,9 +202,9 @@ def test_pairs_that_the_subject_gets_wrong_do_not_count():
 
     adder.writer.write = misread  # type: ignore[method-assign]
     with pytest.raises(ModelError, match=r"in 33 % of pairs, and at least 50 % are needed"):
-        Contrast.able(adder, right, 64)
+        Contrast.of_right_pairs(adder, right, 64)
     wrong.remove(right.source[1])
-    kept = Contrast.able(adder, right, 64)
+    kept = Contrast.of_right_pairs(adder, right, 64)
     assert list(kept.base.numbers) == [*right.base[1:], *right.source[1:]]
     assert (kept.clean_B > kept.corrupt_B).all()
 
@@ -236,7 +236,7 @@ def test_a_subject_is_afterwards_as_it_was_even_when_a_hook_fails(adder):
         before_BTV = adder.logits(sums)
         runs = Runs(Contrast(adder, BY_HAND), slice(0, 2), [], [])
         with pytest.raises(ZeroDivisionError):
-            runs.again(range(1, 2), [("blocks.1.hook_mlp_out", fail)])
+            runs.rerun(range(1, 2), [("blocks.1.hook_mlp_out", fail)])
         assert adder.logits(sums).equal(before_BTV)
     assert not any("forward" in vars(block) for block in adder.bridge.blocks)
 

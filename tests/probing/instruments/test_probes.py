@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lab.errors import TaskError
 from lab.probing.benchmark.known import KnownAdder
-from lab.probing.instruments.probes import TARGETS, fit, labels, one_hot_operands, probe, read_queries
+from lab.probing.instruments.probes import TARGETS, fit, labels, one_hot_operands, probe
+from lab.probing.interventions import read_queries
 from tests.probing.known_adders import llama_adder, native_adder
 
 

@@ -91,5 +91,5 @@ def test_models_without_position_ids_are_refused_in_one_line():
     with pytest.raises(ModelError, match="native adder: position ids can only be changed in NumberLlama and in models"):
         remap(adder, {3: adder.sums(NUMBERS)}, trained=9)
     subject = untrained("nope", "plain")
-    with pytest.raises(ModelError, match="encoding nope looks at no position ids"):
+    with pytest.raises(ModelError, match="encoding nope uses no position ids"):
         remap(subject, {3: subject.sums(NUMBERS)}, trained=9)

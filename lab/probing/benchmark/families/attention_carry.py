@@ -2,21 +2,20 @@
 
 In layer 0, a head brings a_j to the token of each b_j, and the MLP finds whether a_j + b_j is at least 10 or exactly 9
 (TriCase of Quirke, Neo and Barez, arXiv 2402.02619). In layer 1, a head attends from q_k to the highest column below k
-whose digits do not sum to 9, or to the sign next to the ones if there is none, and fetches the carry from there; then
-the MLP adds. Heads find their tokens with a table of queries and keys, with one direction of the stream for each
-position. Digits may be written from either end. If the ones come last, the first digit that is written already depends
-on all lower columns.
+whose digits do not sum to 9, or to the sign next to the ones if there is none, and fetches the carry from there. Then
+the MLP adds. Heads find their tokens with a table of queries and keys, for which each position has a direction of its
+own in the residual stream. Digits may be written from either end. If the ones come last, already the first digit that
+is written depends on all lower columns.
 """
 
 import math
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
 import torch
 
 from lab.probing.benchmark.known import DIGITS, FIELD, FieldSums, Known, KnownAdder
-from lab.probing.benchmark.wiring import Layer, basis, embedding, native, unembedding
+from lab.probing.benchmark.wiring import Layer, basis, embedding, native, shuffled, unembedding
 from lab.probing.components import Component
 
 _HEADS = ("a", "b", "a at b", "decoy")
@@ -24,17 +23,15 @@ _NAMES = ("one", "value", "plus", *_HEADS, "end", "ten", "nine", "carry", "digit
 
 
 def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> KnownAdder:
-    """The adder. `sharp`: its switches are flat at the values that they tell apart and turn halfway between them, so
-    that no gradient passes them."""
+    """The adder. `sharp`: whether its switches are flat at the values that they tell apart and turn halfway between
+    them, so that no gradient passes them."""
     writer = FieldSums(ones_first)
     tokens, heads = writer.tokens, len(_HEADS)
     width, head_width = len(_NAMES) + tokens, tokens + 1
     basis_DD = basis(width, seed)
     at: dict[str, torch.Tensor] = dict(zip(_NAMES, basis_DD, strict=False))
     place_TD = basis_DD[len(_NAMES) :]
-    order = np.random.default_rng(seed).permutation(heads) if seed else np.arange(heads)
-    head = {one: int(place) for one, place in zip(_HEADS, order, strict=True)}
-
+    head = shuffled(_HEADS, seed)
     key_HZD = torch.cat([place_TD, at["nine"][None]]).expand(heads, -1, -1)
     values_ZD, ten_ZD = torch.zeros(2, head_width, width)
     values_ZD[0], values_ZD[1], ten_ZD[0] = at["value"], at["plus"], at["ten"]
@@ -43,7 +40,7 @@ def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> Kn
         out_DHZ[:, place, 0] = at[one]
     out_DHZ[:, head["a"], 1] = at["end"]
     carry_DHZ[:, head["a"], 0] = at["carry"]
-    step = 60 * math.sqrt(head_width)  # a token that is one step worse gets e^-60 of the weight
+    step = 60 * math.sqrt(head_width)  # the second-best token gets e^-60 of the best one's weight
     queries = (_fixed(writer, head, step), _highest(ones_first, head, tokens, step))
     fixed_HZD, highest_HZD = (torch.einsum("htz,td->hzd", query_HTZ, place_TD) for query_HTZ in queries)
     find, add = _mlps(at, sharp)
@@ -56,7 +53,7 @@ def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> Kn
 
 
 def _fixed(writer: FieldSums, head: dict[str, int], step: float) -> torch.Tensor:
-    """The queries of the heads of layer 0 by token, (H, T, Z): each attends a fixed number of tokens back."""
+    """The queries of layer 0 by token, (H, T, Z): each head attends a fixed number of tokens back."""
     back = {"a": writer.back(0), "b": writer.back(1), "a at b": FIELD + 1, "decoy": writer.back(0)}
     query_HTZ = torch.zeros(len(head), writer.tokens, writer.tokens + 1)
     for name, place in head.items():
@@ -65,8 +62,8 @@ def _fixed(writer: FieldSums, head: dict[str, int], step: float) -> torch.Tensor
 
 
 def _highest(ones_first: bool, head: dict[str, int], tokens: int, step: float) -> torch.Tensor:
-    """The queries of layer 1, which prefer columns near k. Columns that sum to 9 come last, even after the sign next to
-    the ones."""
+    """The queries of layer 1 by token, (H, T, Z). They prefer columns near k; columns that sum to 9 come last, even
+    after the sign next to the ones."""
     place_T = torch.arange(tokens)
     back_TT = place_T[:, None] - place_T
     if ones_first:  # b_{k-1} is FIELD + 1 before q_k, lower ones further back, then "+"
@@ -99,7 +96,7 @@ def _mlps(at: dict[str, torch.Tensor], sharp: bool) -> list[tuple[torch.Tensor, 
 def _known(at: dict[str, torch.Tensor], head: dict[str, int]) -> Known:
     bring, fetch = Component("head", 0, head["a at b"]), Component("head", 1, head["a"])
     first, last = Component("mlp", 0), Component("mlp", 1)
-    # no edges into keys: they depend on nines, and pairs that differ only in the carry have no nine where they differ
+    # no edges into keys: these depend on nines, and where pairs differ only in the carry, neither sum has a nine
     edges = {(str(bring), str(first)), (str(first), f"{fetch}.v"), (str(fetch), str(last)), (str(last), "logits")}
     return Known(
         carry_D=at["carry"],

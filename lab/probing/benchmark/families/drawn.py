@@ -1,5 +1,5 @@
-"""Adders whose design is drawn: how many layers, where the digits, the carry and the sum are found, in how many parts,
-with which decoys, operands and noise. Their weights are those of `ones_first`. Another seed of the benchmark draws
+"""Adders whose design is drawn: the number of layers, the layers that find the digits, the carry and the sum, in how
+many parts, decoys, operands and noise. Their weights are written by `ones_first`. Each seed of the benchmark draws
 other circuits, so an instrument can be scored on circuits that its makers never saw.
 """
 
@@ -14,14 +14,14 @@ from lab.probing.benchmark.families.ones_first import Design
 from lab.probing.benchmark.known import KnownAdder
 
 KINDS = ("smooth", "sharp", "bump")
-"""Sharp adders may have parts that hide from instruments: a backup head, more features than dimensions, directions that
-are not orthogonal. Those with a bump have a part that seems to matter and does not."""
+"""Sharp adders may have parts that instruments miss: a backup head, features in superposition, directions that are not
+orthogonal. Adders with a bump have a part that seems to matter and does not."""
 _EACH = 6
-"""How many adders of each kind a seed draws."""
+"""Number of adders of each kind that a seed draws."""
 
 
 def design(kind: str, number: int, seed: int) -> Design:
-    """The design of one of `KINDS` with this number among those of a seed."""
+    """The design of the adder with this number, of one of `KINDS`."""
     draw = np.random.Generator(philox("drawn adder", seed, kind, number))
     sharp, bump = kind == "sharp", kind == "bump"
 
@@ -34,7 +34,7 @@ def design(kind: str, number: int, seed: int) -> Design:
     count = 2 if len(between) > 1 + bump and often(0.4) else 1
     carry_in = tuple(sorted(draw.choice(between, count, replace=False).tolist()))
     borrow = often(0.3)
-    # a bump is read from a layer whose MLP is not needed, or the MLP would be part of the circuit anyway
+    # the copy of the carry with the bump is written by an MLP that is not part of the circuit
     bumpy = int(draw.choice([layer for layer in between if layer not in carry_in])) if bump else 0
     return Design(
         layers=layers,

@@ -1,4 +1,4 @@
-"""The adder that writes the ones first, as a Llama: RMSNorm, RoPE and SwiGLU are made to approximate what it needs.
+"""An adder of `ones_first` as a Llama: RMSNorm, RoPE and SwiGLU approximate what it needs.
 
 A large constant in the stream makes the norm nearly linear, silu(30 x) / 30 is nearly relu(x), and RoPE with two
 frequencies has a single peak among the tokens of a sum.
@@ -58,9 +58,9 @@ def adder(seed: int = 0, key_value_heads: int | None = None, backup: bool = Fals
 
 
 def _attention(made: Wiring, layer: int, groups: int) -> dict[str, torch.Tensor]:
-    """RoPE turns coordinates 0 and 2 together by an angle of 1 for each token, and 1 and 3 by `_SLOW`. The score of a
-    key is proportional to cos(x) + cos(`_SLOW` x), with x its distance from the token that the head looks at. The query
-    of a head that looks nowhere in particular is zero."""
+    """RoPE turns coordinates 0 and 2 together by an angle of 1 per token, and 1 and 3 by `_SLOW`. The score of a key is
+    proportional to cos(x) + cos(`_SLOW` x), with x its distance from the token to which the head should attend. The
+    query of a head that attends to all tokens equally is zero."""
     name, one_D = f"model.layers.{layer}.self_attn", made.dual["one"]
     query_HZ = torch.zeros(len(made.head), HEAD_WIDTH)
     for (at, head), steps in made.steps_back.items():

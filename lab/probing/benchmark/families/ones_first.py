@@ -1,18 +1,18 @@
 """Adders that write the ones first. The token at q_k is s_{k-1}, which with a_{k-1} and b_{k-1} determines the carry.
 
-    heads       copy a_k, b_k, a_{k-1}, b_{k-1}; a decoy attends to a_k too, and what it writes is never read
+    heads       copy a_k, b_k, a_{k-1}, b_{k-1}; a decoy also attends to a_k, but nothing reads what it writes
     an MLP      x = a_{k-1} + b_{k-1} - s_{k-1}, which is 0 or -1 without a carry and 9 or 10 with one
                 carry = 0 up to x = 0, 1 from x = 1 on
     a later MLP y = a_k + b_k + carry;  digit = y up to 9, y - 10 from 10 on
     logits      2 d digit - d^2, largest for the nearest d; <end> if the head of a_k finds "+"
 
-The adders differ in what `Design` lists. A "sharp" switch is flat at the values that it tells apart and turns halfway
-between them, so that no gradient passes it: attribution sees nothing of the heads before it. With three operands,
-a + b' + b'', the last two do not carry between them, so that a carry is 0 or 1.
+`Design` lists what differs between the adders. A "sharp" switch is flat at the values that it tells apart and turns
+halfway between them, so that no gradient passes it: attribution misses the heads before it. With three operands,
+a + b' + b'', adding b' and b'' gives no carries, so that a carry of the sum is 0 or 1.
 
 Subtractors compute a - d - 1: the borrow is found from d + s - a in the column below, and the digit is a - d - borrow,
-or 10 more. For the lab this is the addition a + b with b = 99...9 - d, which has the same digits and in which the carry
-is 1 minus the borrow. So every instrument works unchanged (`FieldSums`).
+or 10 more. For the lab this is the addition a + b with b = 99...9 - d, which has the same digits, and in which the
+carry is 1 minus the borrow. So every instrument works unchanged (`FieldSums`).
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Design:
     digits_in: int = 0
     """The layer whose heads bring the digits."""
     carry_in: tuple[int, ...] = (0,)
-    """Layers whose MLPs find the carry; several MLPs write equal parts of it."""
+    """The layers whose MLPs find the carry; if there are several, they write equal parts of it."""
     sum_in: int = 1
     """The layer whose MLP adds."""
     sharp: bool = False
@@ -44,15 +44,16 @@ class Design:
     borrow: bool = False
     """Whether the model computes a - d - 1, with 9 minus the digits of b as the digits of d (`FieldSums`)."""
     backup: bool = False
-    """A second head brings a_{k-1}, and a sharp switch reads the mean of both, so that one of them may be missing."""
+    """Whether a second head also brings a_{k-1}. A sharp switch reads the mean of both heads, so that either of them
+    suffices."""
     decoy_carry_in: int | None = None
-    """A layer whose MLP writes the carry a second time, along a direction that is never read."""
+    """A layer whose MLP writes a second copy of the carry, the idle carry, along a direction of its own."""
     bump: bool = False
-    """Whether the MLP that adds reads this second carry after all, with neurons whose output is 0 at 0 and at 1, and
-    not 0 in between. So the second carry matters for no sum; but it seems to matter if an instrument uses gradients, or
-    puts a mean in its place."""
+    """Whether the MLP that adds reads the idle carry, with neurons whose output is 0 at 0 and at 1, but not in between.
+    So the idle carry does not matter for any sum; but it seems to matter to an instrument that uses gradients or mean
+    ablation. Without a bump, nothing reads the idle carry."""
     decoys: int = 1
-    """Heads that attend to a_k and write along directions that are never read."""
+    """Number of heads that attend to a_k and write along directions that nothing reads."""
     level: float = 1
     lean: float = 0
     noise: float = 0
@@ -63,7 +64,7 @@ class Design:
 
     @property
     def below(self) -> dict[str, float]:
-        """The weights with which the carry's MLP reads the digits of column k - 1, by the heads that bring them."""
+        """The weights with which the carry's MLP reads the digits of column k - 1, by the head that brings each."""
         shares = {f"{name} below": 1.0 for name in self.operand_names}
         return {**shares, "a below": 0.5, "a backup": 0.5} if self.backup else shares
 
@@ -138,7 +139,7 @@ def known(design: Design, made: Wiring) -> Known:
 
 
 def _looks(head: str) -> tuple[int, int]:
-    """Which operand a head looks at, and how many columns below k."""
+    """The operand to which a head attends, and how many columns below k."""
     name, _, kind = head.partition(" ")
     return (0, 0) if name == "decoy" else (NAMES.index(name), int(bool(kind)))
 
@@ -169,7 +170,7 @@ def _add_up(made: Wiring, design: Design, carries: list[str]) -> None:
 
 
 _BUMP = 3.0
-"""How much a bump adds to the digit half-way."""
+"""How much a bump adds to the digit if the idle carry is halfway between 0 and 1."""
 
 
 DESIGNS = {

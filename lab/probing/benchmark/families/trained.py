@@ -1,12 +1,12 @@
 """Adders that were trained, whose circuits were verified by intervention.
 
 experiments/trained_circuits.py found the circuits (trained.yaml), on the pairs that `pairs` returns; the benchmark uses
-other pairs. The stream of a trained model cannot be rotated, so all seeds give the same model.
+other pairs. The residual stream of a trained model is not rotated, so all seeds give the same model.
 
 In both one-layer models, exchanging the difference of means at (0, mid) exchanges the carry of all 64 cross-digit pairs
-that were tried. In the two-layer model it exchanges 41 % of them at (1, mid), no more than before attention, and
-exchanging the whole stream there swaps the answer. So that site is listed only because the last MLP reads the stream
-there; no direction is known.
+that were tried. In the two-layer model, it exchanges the carry in 41 % of them at (1, mid), no more than before
+attention, and exchanging the whole stream there swaps the answer. This site is listed only because the last MLP reads
+the stream there; a direction of the carry is not known.
 """
 
 from collections.abc import Callable
