@@ -36,8 +36,8 @@ def __dir__() -> list[str]:
 
 
 class _Lab(ModuleType):
-    """Keeps `lab.evaluate` and `lab.probe` functions if the commands of these names, lab/evaluate.py and lab/probe.py,
-    are imported."""
+    """Makes sure that `lab.evaluate` and `lab.probe` remain functions when the modules of these names, which are
+    commands, are imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in __all__ and isinstance(value, ModuleType)):

@@ -9,7 +9,7 @@
 
 `verify` tries a submission, one Python file, on the challenge's problems and validation layers. It exits with status 0
 if the submission qualifies, 1 if it does not, and 2 if there is nothing to try. The file is untrusted code: it runs
-confined, in a process of its own, which writes its model down as a graph; the graph is judged and scored outside.
+confined in a process of its own, which records the model as a graph; the graph is judged and scored outside.
 
 `leaderboard` tries every submission below the given folders that has no verdict yet, ranks all of them, and writes
 leaderboard.md and leaderboard.html.
@@ -35,9 +35,9 @@ class VerifyOptions(Section):
     """How a submission is tried."""
 
     seed: int | None = None
-    """Seed of the 10,000 random pairs; drawn if not given. The challenge's public seed is 2025."""
+    """Seed of the 10,000 random pairs; if not given, it is drawn. The challenge's public seed is 2025."""
     seconds: int = Field(default=600, ge=1)
-    """Seconds that the whole trial may take."""
+    """Time limit of the trial, in seconds."""
     plain_loop: bool = False
     """Generate every answer token by token instead of checking drafts, however long it takes."""
     unconfined: bool = False
@@ -50,7 +50,7 @@ class LeaderboardOptions(Section):
     out: Path = Path("leaderboard")
     """The folder that the leaderboard is written to."""
     seconds: int = Field(default=600, ge=1)
-    """Seconds that each trial may take."""
+    """Time limit of each trial, in seconds."""
 
 
 @entry_point
@@ -114,7 +114,7 @@ def leaderboard(arguments: Sequence[str]) -> None:
         except LabError:
             raise
         except Exception as error:
-            # One file never stops the rest.
+            # one file never stops the others
             print(f"error: {name!a}: no verdict: {type(error).__name__}: {error!a}", file=sys.stderr)
     show_tables([write(verdicts, options.out)])
     qualified = {name: verdict for name, verdict in verdicts.items() if verdict["qualified"]}

@@ -15,7 +15,7 @@ from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.results import Sample, Scores, facts, grouped
 from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig, VllmConfig
 from lab.config.schema import Section, chosen
-from lab.errors import ConfigError, LabWarning, ModelError, TaskError
+from lab.errors import ConfigError, LabWarning, ModelError, TaskError, mistakes
 from lab.inference.engine import Engine, NotatedEngine, Request
 from lab.inference.opening import open_engine
 from lab.models import sources
@@ -49,10 +49,10 @@ class Model:
     benchmark: Callable[[Sequence[Problem]], Benchmark]
     """Makes the benchmark that asks the model given problems; it writes the prompts and scores the answers."""
     tasks: Sequence[Task]
-    """The tasks that it knows: all 53, or those that a model from scratch was trained on."""
+    """The tasks that it can be asked: all 53, or those that a model from scratch was trained on."""
     description: str
     changed: Sequence[str] = ()
-    """What was changed when it was loaded, such as clip_distance=5."""
+    """Changes made when it was loaded, such as clip_distance=5."""
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}: {self.description})"
@@ -73,7 +73,7 @@ class Model:
             names = ", ".join(task.key for task in self.tasks)
             first = self.tasks[0]
             example = problem(Cell(first, first.tested_lengths.start), "test", 0, 0)
-            operands = example.a if example.b is None else f"{example.a}, {example.b}"
+            operands = ", ".join(filter(None, (example.a, example.b)))
             what = f"{question!r}: this model from scratch reads only {names}, such as {first.key} {operands}"
             raise TaskError(f"{what}; a difference should not be negative")
         [completions] = self.engine.generate([Request(question, max_tokens=64)])
@@ -145,9 +145,9 @@ class Probed:
 
     @property
     def circuit(self) -> "Circuit":
-        """The circuit of a carry, as far as it was measured: which heads attend to which digit, which components bring
-        about the carry, and which of them passes it to which. Needs alignment, patching and path_patching. A notebook
-        draws it."""
+        """The circuit of a carry, as far as it was measured: which heads attend to which digit, which components cause
+        the carry, and which of them pass it on to which others. Needs alignment, patching and path_patching. Notebooks
+        display it as a drawing."""
         from lab.probing.report.assembly import circuit
 
         return circuit(self.found)
@@ -181,7 +181,7 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
     Args:
         name: which model.
         batch_size: questions per forward pass.
-        dtype: of the weights of a pretrained model: float32, bfloat16 or auto.
+        dtype: the dtype of a pretrained model's weights: float32, bfloat16 or auto.
         device: auto, cpu or cuda.
         attention: what to change in the attention of the loaded model: `far_at_most`, `clip_distance` or `spacing`
             (`lab.config.evaluation.LocalEngineConfig`). Saved weights stay as they are.
@@ -208,7 +208,7 @@ def _notated(name: str, engine: NotatedEngine) -> Model:
 
 
 def engine_of(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
-    """The engine that a config describes, and a text that says what it runs on. The model may be a smallest adder.
+    """The engine that a config describes, and a text that says what it runs on. The model may also be a smallest adder.
 
     Raises ModelError or ConfigError if it cannot be made.
     """
@@ -219,8 +219,8 @@ def engine_of(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[
 
 
 def served(config: EvaluateConfig) -> Model:
-    """The model that a config of `lab evaluate` names, asked as the config says. Use it for a model behind an endpoint
-    or in vLLM, which `load` does not open.
+    """The model that a config of `lab evaluate` names, asked as the config says. Use this for a model behind an
+    endpoint or in vLLM, which `load` cannot open.
 
     Args:
         config: the config; its benchmark must be NUPA.
@@ -239,10 +239,10 @@ def served(config: EvaluateConfig) -> Model:
 
 
 def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Problem]:
-    """`n` distinct test problems of one task and length; fewer if there are fewer.
+    """`n` distinct test problems of one task and length, or all of them if there are fewer.
 
-    The shortest numbers all belong to training, because there are too few of them to set some aside; a warning says so.
-    Numbers longer than those of NUPA have no test split either, but training on NUPA's lengths never sees them.
+    The shortest numbers all belong to training, because there are too few of them to hold some out; a warning says so.
+    Numbers longer than those of NUPA have no test split either, but training on NUPA's lengths never includes them.
 
     Args:
         task: its key, such as add_integer; `lab list tasks` shows all 53.
@@ -269,7 +269,7 @@ def evaluate(model: Model | str, problems: Sequence[Problem]) -> Evaluation:
     """Ask a model every problem, in memory, and score its answers.
 
     Args:
-        model: a model that `load` gave, or its name.
+        model: a model that `load` returned, or its name.
         problems: as `problems` draws them.
     """
     asked = load(model) if isinstance(model, str) else model
@@ -281,12 +281,12 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     """Open a model in TransformerLens and measure whether it adds, and how.
 
     Args:
-        model: a model that `load` gave without changes of its attention, or its name; it is loaded anew, in float32.
-            Or a bridge of your own, as `Subject.from_bridge` gives it.
+        model: a model that `load` returned, without changes to its attention, or its name; either way, it is loaded
+            again, in float32. Or a bridge of your own, as a `Subject` from `Subject.from_bridge`.
         instruments: names such as alignment, patching or probes (`lab probe --help` lists them).
-        settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` stands for
-            `lengths`; if it is given, `trained` is its maximum and `column` is 2 by default, or 1 if numbers have fewer
-            than four digits. Some instruments need a column below the highest, so at least 3 digits.
+        settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` is another name for
+            `lengths`. If it is given, `trained` is its maximum, and `column` is by default 2, or 1 for numbers of fewer
+            than four digits. Some instruments need a column below the highest, and so at least 3 digits.
 
     Raises ModelError if the model cannot be opened or measured in this way, and ConfigError if a setting does not
     exist.
@@ -310,7 +310,7 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
         if not isinstance(given, Sequence) or not given or not all(isinstance(one, int) for one in given):
             raise ConfigError(f"digits={given!r}: should be a list of one or more lengths, such as [2, 3]")
         sums.setdefault("trained", max(sums["lengths"]))
-        # of column 1, a carry cannot be told from a sum of digits (`illusion`)
+        # in column 1, a carry cannot be distinguished from a sum of digits (`illusion`)
         sums.setdefault("column", 2 if sums["trained"] >= 4 else 1)
     config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
     session = Session(own or open_model(name, config.sums.template), config)
@@ -318,16 +318,15 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
 
 
 def _checked(kind: type[_Section], **values: Any) -> _Section:
-    """A section of a config. Raises ConfigError, in one line, for what is not allowed."""
+    """A section of a config. Raises ConfigError, in one line, for a value that is not allowed."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ConfigError(mistakes(error)[0]) from None
 
 
 def read_question(text: str, tasks: Sequence[Task]) -> Problem | None:
-    """The problem that a text asks, of one of these tasks; None if it asks none.
+    """The problem of one of these tasks that a text asks; None if it asks none.
 
     >>> read_question("12 + 34", [task_named("add_integer")]).answer
     '46'

@@ -1,7 +1,7 @@
 """Ask any model one question, or several, one after the other.
 
     lab ask MODEL QUESTION [key=value ...]   answer one question
-    lab ask MODEL [key=value ...]            read questions, one per line, until an empty line
+    lab ask MODEL [key=value ...]            read questions, one per line, up to an empty line
 
 MODEL is a run directory of finetune, pretrain or adder, a folder, a name on the model hub, an embedded model, one of
 the zoo (`lab list models`), or a config of evaluate, such as nupa_endpoint for a model behind an endpoint. QUESTION is
@@ -31,7 +31,7 @@ class AskOptions(Section):
     """The dtype of a pretrained model's weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     attention: bool = False
-    """Show the digit that each head looks at while it writes the answer. For sums of two integers."""
+    """Show which digit each head attends to while the answer is written; for sums of two integers."""
 
 
 @entry_point
@@ -85,7 +85,7 @@ def questions() -> Iterator[str]:
 
 
 def answer(model: "Model", question: str, look: Callable[[int, int], None] | None) -> None:
-    """Print the answer and whether it is right. `look`, if given, prints what heads attend to in a sum a + b."""
+    """Print the answer and whether it is right. `look`, if given, prints what the heads attend to in a sum a + b."""
     from lab.api import read_question
 
     asked = read_question(question, model.tasks)
@@ -110,7 +110,7 @@ _NOTES = {
 
 
 def attention(name: str) -> Callable[[int, int], None]:
-    """Opens the model in TransformerLens, and returns a function that prints what its heads look at in a sum."""
+    """Opens the model in TransformerLens, and returns a function that prints what its heads attend to in a sum."""
     from lab.drawing.lines import Console
     from lab.probing.bridge import open_model
     from lab.probing.instruments.attention import table

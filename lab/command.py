@@ -5,8 +5,8 @@
     lab list tasks | models | configs | runs
 
 CONFIG is a YAML file, or the name of a config that comes with the lab: smollm2_lora is configs/smollm2_lora.yaml.
-smoke=true shrinks the job to seconds, so that you see it run from end to end. --dry-run prints the resolved config and
-stops. `python -m lab.COMMAND` does what `lab COMMAND` does.
+smoke=true shortens the job to seconds, to show that it runs from end to end. --dry-run prints the resolved config and
+stops. `python -m lab.COMMAND` is the same as `lab COMMAND`.
 """
 
 import importlib
@@ -43,8 +43,8 @@ _HERE = Path(__file__).parent
 
 
 def entry_point(main: Callable[[list[str]], None]) -> Callable[..., None]:
-    """Decorates a command's ``main``, whose argument is the list of words after the command. Without an argument, it
-    gets the words of the command line. Errors end it as `exit_cleanly` says."""
+    """Decorates a command's ``main``, whose argument is the list of words after the command. If it is called without an
+    argument, it gets the words of the command line. Errors end it as in `exit_cleanly`."""
 
     @exit_cleanly
     def run(argv: Sequence[str] | None = None) -> None:
@@ -83,9 +83,7 @@ def read_config(
     `ConfigError` if no config is given or it cannot be loaded.
     """
     usage = f"usage: {command} {place} [key.sub=value ...] {'[smoke=true] ' if schema.SMOKE else ''}[--dry-run]"
-    if {"--help", "-h"} & set(arguments):
-        print(usage, description, help_text(schema), sep="\n\n")
-        raise SystemExit(0)
+    _help_if_asked(arguments, usage, description, schema)
     if not arguments or "=" in arguments[0] or arguments[0].startswith("-"):
         raise ConfigError(f"the first argument must be a config: a file, or the name of a shipped one; {usage}")
     words = [word for word in arguments[1:] if word != "--dry-run"]
@@ -114,13 +112,17 @@ def read_options(
     value.
     """
     usage = f"usage: {command} {places} [key=value ...]"
-    if {"--help", "-h"} & set(arguments):
-        print(usage, description, help_text(schema), sep="\n\n")
-        raise SystemExit(0)
+    _help_if_asked(arguments, usage, description, schema)
     if unknown := [word for word in arguments if re.match("--?[a-zA-Z]", word)]:
         raise ConfigError(f"{unknown[0]}: options are written key=value; {usage}")
     words = [word for word in arguments if is_word(word)]
     return words, load(schema, None, [word for word in arguments if word not in words])
+
+
+def _help_if_asked(arguments: Sequence[str], usage: str, description: str, schema: type[Section]) -> None:
+    if {"--help", "-h"} & set(arguments):
+        print(usage, description, help_text(schema), sep="\n\n")
+        raise SystemExit(0)
 
 
 def _no_run(folder: Path) -> Path:

@@ -1,17 +1,16 @@
 """Compare the cost of rule-following CoT with that of direct answers, on the same problems and the same device.
 
 Measures seconds, tokens, memory and accuracy of each way to answer, by task and length. Rules are followed in three
-ways: with the shared beginning of the prompts computed once; the same with speculative decoding; and in the plain loop
-over `generate`. Direct answers are computed in batches of the same size, in batches that need as much memory as
-following rules, and in the plain loop. Every answer is written to disk as soon as it arrives; if a run is killed,
+ways: with the shared beginning of the prompts computed only once; the same with speculative decoding; and in the plain
+loop over `generate`. Direct answers are computed in batches of the same size, in batches that take as much memory as
+following rules does, and in the plain loop. Every answer is written to disk as soon as it arrives; if a run is killed,
 resume=true continues it.
 
     lab cost CONFIG [key.sub=value ...]     measure, and write a run directory
-    lab cost RUN [RUN ...] [out=FOLDER]     show accuracy against cost of finished runs of any command that asks NUPA's
-                                            problems; FOLDER gets tables and a figure
+    lab cost RUN [RUN ...] [out=FOLDER]     show accuracy against cost, in finished runs of any command that asks
+                                            NUPA's problems; FOLDER gets tables and a figure
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -102,7 +101,7 @@ def compare(config: CostConfig) -> None:
 def frontier(arguments: Sequence[str]) -> None:
     """Print the cost of right answers in finished runs; with out=FOLDER, also write the table and a figure there."""
     from lab.benchmarks.cost import frontier as cost
-    from lab.drawing.lines import Console, show
+    from lab.drawing.lines import show, wide
 
     runs, options = read_options(FrontierOptions, arguments, "lab cost", __doc__ or "", "RUN [RUN ...]")
     out = options.out
@@ -110,7 +109,7 @@ def frontier(arguments: Sequence[str]) -> None:
         Run.check_writable(out)
     rows = cost.points(cost.ways(map(Path, runs)))
     table = cost.table(rows)
-    show([table], Console(width=None if sys.stdout.isatty() else 200))
+    show([table], wide())
     print(*cost.in_short(rows), sep="\n")
     if out:
         out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""One job in several processes, started by `accelerate launch` or torchrun: which of them this process is, and how they
+"""One job in several processes, started by `accelerate launch` or torchrun: which process this is, and how they
 exchange values.
 
 Every process runs the same command on the same config. Only the main process, rank 0, prints and writes files. The
@@ -18,9 +18,8 @@ if TYPE_CHECKING:  # torch takes seconds to import, and most jobs are one proces
 T = TypeVar("T")
 
 _LONGEST_WAIT = timedelta(days=7)
-"""The longest time that processes wait for each other. One process may score answers for hours while the others wait;
-if a process fails, the launcher ends the others.
-"""
+"""The longest time that processes wait for each other. One process may score answers for hours while the others wait.
+If a process fails, the launcher ends the others."""
 
 
 def count() -> int:

@@ -6,9 +6,12 @@ import os
 import select
 import sys
 from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from lab import distributed
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,7 +42,7 @@ class RuleError(LabError):
 
 
 class LabWarning(UserWarning):
-    """A warning of the lab itself, which is shown although those of libraries are turned off (lab/progress.py)."""
+    """A warning of the lab itself. It is shown even though warnings of libraries are turned off (lab/progress.py)."""
 
 
 class DivergedError(LabError):
@@ -47,20 +50,26 @@ class DivergedError(LabError):
 
 
 def in_one_line(error: BaseException) -> str:
-    """What a library says about an error, in one line, which is cut if it is long."""
+    """The message of a library's error, in one line; a long one is cut."""
     return " ".join(str(error).split())[:160]
 
 
+def mistakes(error: "ValidationError") -> list[str]:
+    """What pydantic found wrong: a line for each field, with its dotted name."""
+    found = [(".".join(map(str, part["loc"])), part["msg"]) for part in error.errors(include_url=False)]
+    return [f"{name}: {message}" if name else message for name, message in found]
+
+
 def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command's ``main`` so that errors that the user can correct end it without a traceback.
+    """Decorates a command's ``main`` so that errors that the user can correct end it without a traceback.
 
-    For a `LabError`, each line of its text goes to stderr after ``error: ``, and the process exits with status 2. The
-    same holds if the disk is full or read-only, or if there is not enough memory. A keyboard interrupt prints the notes
-    that were added to it and exits with 130, as a shell expects. If the program that reads the output has gone, the
-    process exits with 141. Any other exception is a bug and keeps its traceback.
+    After a `LabError`, the process prints each line of its text to stderr after ``error: ``, and exits with status 2.
+    It does the same if the disk is full or read-only, or if there is not enough memory. After a keyboard interrupt, it
+    prints the notes that were added to the exception and exits with 130, as a shell expects. If the program that reads
+    the output has ended, it exits with 141. Any other exception is a bug and keeps its traceback.
 
-    If there are several processes, only the main one prints a `LabError`. The others print only a `ModelError` and a
-    `DivergedError`, because these may occur in one process alone, such as on a machine that lacks the model.
+    If there are several processes, only the main one prints a `LabError`. The others print only a `ModelError` or a
+    `DivergedError`, because these may occur in a single process: for example, on a machine that lacks the model.
     """
 
     @functools.wraps(main)
@@ -90,7 +99,8 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
 
 
 def _nobody_reads() -> bool:
-    """Whether the reader of standard output has closed its pipe, as `head` does. If so, discards all later output."""
+    """Whether the program that reads standard output has closed the pipe, as `head` does. If so, later output is
+    discarded."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), select.POLLOUT)
     gone = any(event & select.POLLERR for _, event in poll.poll(0))
@@ -114,6 +124,6 @@ def _short_of(error: Exception) -> str:
 
 
 def check_one_of(what: str, value: object, allowed: Iterable[object]) -> None:
-    """Raises TaskError unless the value is one of those that are allowed. `what`: the name of the argument."""
+    """Raises TaskError unless the value is allowed. `what`: the name of the argument."""
     if value not in (known := list(allowed)):
         raise TaskError(f"{what} {value!r}: should be one of {', '.join(map(str, known))}")

@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
 
 
 def check_inputs(config: EvaluateConfig) -> None:
-    """Raises LabError if a file or folder in the config cannot be used. Call it before loading a model."""
+    """Raises LabError if a file or folder that the config names cannot be used. Call it before loading a model."""
     if isinstance(config.engine, LocalEngineConfig):
         check_name(config.engine.model.name, "engine.model.name")
     from lab.benchmarks.opening import check_benchmark

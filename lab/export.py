@@ -5,7 +5,7 @@
     lab export FILE FOLDER
 
 RUN is a run directory of finetune, pretrain or adder. FOLDER is new; it gets the files and a card (README.md). push=
-puts it on the Hugging Face hub too, in a private repository; `hf auth login` or HF_TOKEN says who you are.
+also uploads them to a private repository on the Hugging Face hub; log in with `hf auth login` or HF_TOKEN.
 
     to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it
     to=gguf      the whole model in one file: llama.cpp, Ollama and LM Studio open it
@@ -41,14 +41,15 @@ class ExportOptions(Section):
     """What is written."""
 
     to: Literal["merged", "gguf", "adapter", "scratch", "data"] | None = None
-    """merged or gguf: the whole model. adapter: the adapters alone. scratch: a model from scratch, or a smallest adder.
-    data: what finetune trains on. If not given, merged for a run of finetune, and scratch for one of pretrain or
+    """merged or gguf: the whole model. adapter: only the adapters. scratch: a model from scratch, or a smallest adder.
+    data: what finetune trains on. The default is merged for a run of finetune, and scratch for one of pretrain or
     adder."""
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
-    """The dtype of the weights that are written. If not given, bfloat16; for a smallest adder, which cannot be rounded,
-    float32. Adapters are merged in float32 and rounded once."""
+    """The dtype of the weights that are written. The default is bfloat16, and float32 for a smallest adder, which
+    cannot be rounded. Adapters are merged in float32 and rounded once."""
     push: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
-    """A repository on the Hugging Face hub, owner/name, that gets the folder too. It is created if there is none."""
+    """A repository on the Hugging Face hub, owner/name, to which the folder is uploaded. It is created if there is
+    none."""
 
 
 @entry_point
@@ -149,7 +150,7 @@ def _problems(file: Path, folder: Path) -> None:
 
 
 def _check_login() -> None:
-    """Raises ConfigError if the hub does not know the user. Call it before anything is computed."""
+    """Raises ConfigError unless the user is logged in to the hub. Call it before anything is computed."""
     from huggingface_hub import whoami
 
     try:

@@ -1,9 +1,9 @@
 """Fine-tune a pretrained model on NUPA and show what it gained.
 
-Scores the untouched model on a test sample, trains adapters on a mixture of the tasks, and scores the tuned model on
-the same problems. Prints one table: for each task, exact match before and after with 95 % intervals, at trained lengths
-and beyond. Saves everything in a run directory, with a second table by range. If a run is killed, resume=true
-continues it, and it ends with the same result.
+Scores the original model on a sample of test problems, trains adapters on a mixture of the tasks, and scores the tuned
+model on the same problems. Prints one table: for each task, exact match before and after with 95 % intervals, at
+trained lengths and beyond. Saves everything in a run directory, with a second table by range. If a run is killed,
+resume=true continues it, and it ends with the same result.
 """
 
 import gc
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> None:
 
 
 def finetune(config: FinetuneConfig) -> None:
-    """Tests the untouched model, trains adapters, tests the tuned model on the same problems, and shows the change."""
+    """Tests the original model, trains adapters, tests the tuned model on the same problems, and shows the change."""
     quiet_libraries()
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.nupa.problems import pick_problems

@@ -43,7 +43,7 @@ def tasks(_: Sequence[str] = ()) -> Table:
     rows = []
     for key, task in TASKS.items():
         example = problem(Cell(task, task.tested_lengths[1]), "test", 0, 0)
-        operands = example.a if example.b is None else f"{example.a}, {example.b}"
+        operands = ", ".join(filter(None, (example.a, example.b)))
         lengths = f"{task.tested_lengths[0]}-{task.tested_lengths[-1]}"
         rows.append((key, lengths, operands, example.answer))
     return Table("Tasks", ("task", "digits", "operands", "answer"), rows, 4)

@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> None:
 
 
 def pretrain(config: PretrainConfig) -> None:
-    """Trains a model, and tests the weights of its lowest validation loss at every length."""
+    """Trains a model, and tests the weights with the lowest validation loss at every length."""
     quiet_libraries()
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems

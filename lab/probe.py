@@ -4,10 +4,10 @@
     lab probe benchmark [CONFIG] [key.sub=value ...]
 
 Opens a run directory or a pretrained model in TransformerLens, checks that the opened model computes the same as the
-original, and measures it with each instrument of the config: where its heads look, where the carry is, and what happens
-if either is changed. It writes every array with its axes and intervals (probe_<instrument>.json), tables, and one page
-with figures and attention patterns that opens offline. With resume=true, instruments that have finished are not run
-again. An instrument that fails does not stop the others, and is tried again.
+original, and measures it with each instrument of the config: where its heads attend, where the carry is, and what
+happens if either is changed. It writes every array with its axes and intervals (probe_<instrument>.json), tables, and
+one page with figures and attention patterns that opens offline. An instrument that fails does not stop the others. With
+resume=true, instruments that failed or are missing are run, and the others are not run again.
 
 `benchmark` measures the instruments instead, on adders whose circuits are known: how much of a circuit each one finds,
 and what it finds that is not there. It writes scores.csv and tables.md.
@@ -75,7 +75,7 @@ def benchmark(config: BenchmarkConfig) -> None:
     config.check_run()
     quiet_libraries()
 
-    from lab.drawing.lines import Console
+    from lab.drawing.lines import wide
     from lab.probing.benchmark import running
 
     running.chosen(config)
@@ -85,15 +85,13 @@ def benchmark(config: BenchmarkConfig) -> None:
         shown = running.tables(scores)
         run.write_text("tables.md", "\n\n".join(one.page() for one in shown))
         run.write_text("scores.csv", running.everything(scores).csv())
-        console = Console(width=None if sys.stdout.isatty() else 200)
-        for one in shown:
-            console.print(one.terminal())
+        wide().print(*(one.terminal() for one in shown))
         print(f"run directory: {run.path}")
 
 
 def _measured(session: "Session", run: "Run", name: str) -> "Section":
-    """The page's section on an instrument, which is run now unless an earlier start of the run has its results. If it
-    fails, the section says why, and the other instruments still run."""
+    """The page's section on an instrument. The instrument is run unless its results are already in the run directory.
+    If it fails, the section says why, and the other instruments still run."""
     from lab.probing.catalogue import INSTRUMENTS
     from lab.probing.measured import Measured
     from lab.probing.report.page import Section

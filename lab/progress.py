@@ -1,7 +1,7 @@
-"""What a user sees while a job runs: how far it is, how fast it is, and how long it will take. Libraries are silenced.
+"""What a user sees while a job runs: how much is done, how fast, and how much time is left. Libraries are silenced.
 
-On a terminal, this is a progress bar. In a file, a pipe or a SLURM job, it is a line from time to time, and the lines
-become rarer as the job goes on.
+On a terminal, this is a progress bar. In a file, a pipe or a SLURM job, it is a line from time to time, less often as
+the job continues.
 """
 
 import logging
@@ -19,7 +19,8 @@ from rich.text import Text
 from lab.errors import LabWarning
 
 _FIRST_LINE, _SHARE, _LONGEST_SILENCE = 5.0, 0.1, 300.0
-"""Seconds until the first line; the pause until the next line as a share of the time so far; its maximum in seconds."""
+"""Seconds until the first line; the pause before each further line as a share of the elapsed time; its maximum in
+seconds."""
 
 
 def progress_bar() -> "Progress | _Lines":
@@ -32,7 +33,7 @@ def progress_bar() -> "Progress | _Lines":
 
 
 def standing(completed: float, total: float | None, speed: float | None, left: float | None, note: str) -> str:
-    """The state of a task, short enough to fit beside a name and a bar in 80 columns.
+    """The state of a task in a text that is short enough to fit beside a name and a bar in 80 columns.
 
     Args:
         completed: items that are done.

@@ -2,10 +2,10 @@
 
     lab report RUNS [RUNS ...] [out=FOLDER] [experiments=FOLDER] [watch=SECONDS]
 
-RUNS are run directories or folders of them. The site is one page (FOLDER/index.html) and files that it loads when they
-are needed; it needs no server and no network. If a run did not measure something, the page says so. Unfinished and
-damaged runs are listed as such. An existing site is replaced. With watch=30 it is written again every 30 seconds while
-a run is running, and open pages update themselves.
+RUNS are run directories or folders of them. The site is one page (FOLDER/index.html) and files that it loads on demand;
+it needs no server and no network. If a run did not measure something, the page says so. Unfinished and damaged runs are
+listed as such. An existing site is replaced. With watch=30, the site is written again every 30 seconds as long as a run
+is active, and open pages update themselves.
 """
 
 import time
@@ -32,8 +32,7 @@ class ReportOptions(Section):
     experiments: Path = EXPERIMENTS
     """The folder of the findings."""
     watch: int | None = Field(default=None, ge=5)
-    """Seconds after which the site is written again, as long as one of the runs is running. Open pages show what is
-    new."""
+    """Write the site again every so many seconds as long as one of the runs is active. Open pages update themselves."""
 
 
 @entry_point
@@ -48,7 +47,7 @@ def main(arguments: list[str]) -> None:
 
 
 def watch(runs: Sequence[Path], out: Path, experiments: Path, seconds: int) -> None:
-    """Writes the site again and again, the last time when no run is running any more."""
+    """Writes the site repeatedly, for the last time when all runs have ended."""
     from lab.site import pages
     from lab.site.gather import gather
 

@@ -32,7 +32,8 @@ def problems(
 ) -> "Dataset":
     """Training problems as a dataset: the column `prompt`, and the columns of the problem that the rewards read.
 
-    They come from the lab's training split, so no test problem of the lab is among them. Tasks and lengths take turns.
+    They come from the lab's training split, so none of the lab's test problems is among them. Tasks and lengths
+    alternate.
 
     Args:
         task: the key of a task, or several, such as add_integer; `lab list tasks` shows all 53.
@@ -70,7 +71,8 @@ def nupa_loose(completions: Sequence[Any], **columns: Any) -> list[float]:
 
 
 def nupa_digits(completions: Sequence[Any], **columns: Any) -> list[float]:
-    """The share of right digits (digit match, strict reading): a reward that grows before an answer is right."""
+    """The share of right digits (digit match, strict reading): a reward that also grows while answers are still
+    wrong."""
     return [found.digit_match for found in _scores(completions, columns, "strict")]
 
 

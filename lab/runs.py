@@ -1,11 +1,11 @@
-"""Run directories: a folder that records what was run, on which machine, with which result, and how far it got.
+"""Run directories: folders that record what was run, on which machine, with which result, and how far it got.
 
 ``config.yaml`` the resolved config · ``command.txt`` a line for each start · ``environment.json`` of the latest start ·
 ``status`` one of ``running``, ``finished``, ``failed`` · ``<name>.jsonl`` records · ``<name>.json`` results ·
 ``figures/`` · ``model/``.
 
-A process may be killed at any moment. Therefore files are replaced as a whole, and a record counts only when its
-newline is on disk.
+A process may be killed at any moment. So files are replaced as a whole, and a record counts only when its newline is on
+disk.
 """
 
 import fcntl
@@ -58,9 +58,8 @@ class Run:
     """A run directory.
 
     `Run.open` opens one for writing. ``Run(path)`` is for reading only, and is safe while another process writes.
-    As a context manager, a run ends with the status ``finished``, or ``failed`` after an exception. After an interrupt
-    the status is still ``running``, as after a kill: the run can be resumed, and the interrupt gets a note that says
-    how.
+    As a context manager, a run ends with the status ``finished``, or ``failed`` after an exception. After an interrupt,
+    the status is still ``running``, as after a kill: the run can be resumed, and a note on the interrupt says how.
 
     If there are several processes, only the main one opens and writes the run; the others get an `_Onlooker`.
     """
@@ -87,12 +86,12 @@ class Run:
             path: the run directory.
             config_yaml: the resolved config as YAML.
             resume: continue an existing run of the same config, after removing a last record that was not written
-                completely; start a new run if there is none. The keys ``resume``, ``overwrite`` and ``output`` may
+                completely; if there is no run, start a new one. The keys ``resume``, ``overwrite`` and ``output`` may
                 differ.
-            overwrite: replace an existing run. It is removed when the new directory is ready.
+            overwrite: replace an existing run, which is removed when the new directory is ready.
             free: dotted keys that may differ from the existing run, including all keys below them.
-            renew: applied to the existing run's config before the comparison; it may add the defaults of keys that were
-                added to the schema later.
+            renew: a function that is applied to the existing run's config before the comparison. It may add the
+                defaults of keys that the schema did not have then.
 
         Raises `RunError` if the name is in use and neither `resume` nor `overwrite` is given, if both are given, if the
         configs differ, if another process is writing the run, if `path` exists but is not a run directory, or if it
@@ -144,10 +143,8 @@ class Run:
 
     @property
     def was_abandoned(self) -> bool:
-        """Whether the run's process has ended, whatever the status says. False if that is unknown, as in a copied run.
-
-        Never call it in the process that writes the run: that process would lose its lock.
-        """
+        """Whether the run's process has ended, no matter what the status says. False if that is unknown, as for a
+        copied run. Never call it in the process that writes the run, which would lose its lock."""
         try:
             with (self.path / ".lock").open() as file:
                 fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -157,7 +154,7 @@ class Run:
 
     def check_config(self, config_yaml: str, free: Collection[str] = (), renew: Callable[[str], str] = str) -> None:
         """Raises `RunError` unless this run has this config, compared as in `open`. Changes nothing."""
-        old, new = _leaves(renew(self.config)), _leaves(config_yaml)
+        old, new = _compared(renew(self.config)), _compared(config_yaml)
         may_differ = [*free, "output"]
         changed = [
             key
@@ -312,7 +309,7 @@ class Run:
 
 
 class _Onlooker(Run):
-    """The run of a process that is not the main one: it reads, and leaves all writing to the main process."""
+    """The run as seen by a process that is not the main one: it reads, and leaves all writing to the main process."""
 
     def append(self, name: str, records: Iterable[Record]) -> None:
         pass
@@ -376,7 +373,8 @@ def put_in_place(path: Path, replace: bool = False) -> Iterator[Path]:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write `data` to `path` so that a reader or a restart sees either the old file or the complete new one."""
+    """Write `data` to `path` so that a reader, or a restart after a crash, sees the old file or the complete new
+    one."""
     temporary = path.with_name(f".{path.name}.new")
     try:
         with _as_run_error(path):
@@ -406,21 +404,22 @@ def _whole_lines(data: bytes) -> bytes:
     return whole
 
 
-def _leaves(config_yaml: str) -> dict[str, str]:
-    """Every dotted key of a config with its value as text, except ``resume`` and ``overwrite``."""
+def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """The settings of a config, each with its dotted key, such as ("model.name", "toy")."""
+    if isinstance(value, dict) and value:
+        for name, below in value.items():
+            yield from leaves(below, f"{key}.{name}" if key else str(name))
+    else:
+        yield key, value
+
+
+def _compared(config_yaml: str) -> dict[str, str]:
+    """The settings of a config as text, except ``resume`` and ``overwrite``."""
     try:
         config = yaml.safe_load(config_yaml)
     except yaml.YAMLError as error:
         raise RunError(f"config.yaml: not YAML: {' '.join(str(error).split())}") from None
-
-    def walk(value: Any, prefix: str) -> Iterator[tuple[str, str]]:
-        if isinstance(value, dict) and value:
-            for key, below in value.items():
-                yield from walk(below, f"{prefix}.{key}" if prefix else str(key))
-        else:
-            yield prefix, json.dumps(value, default=str)
-
-    return {key: value for key, value in walk(config, "") if key not in ("resume", "overwrite")}
+    return {key: json.dumps(value, default=str) for key, value in leaves(config) if key not in ("resume", "overwrite")}
 
 
 def _command() -> str:

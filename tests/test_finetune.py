@@ -71,6 +71,11 @@ def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, c
 
     main(arguments("resume=true"))  # a finished run only prints its table again
     assert (run / "status").read_text() == "finished\n"
+    (run / "samples_after.jsonl").write_text((run / "samples_after.jsonl").read_text().partition("\n")[0] + "\n")
+    main(arguments("resume=true", "evaluation.batch_size=3"))  # asks for the missing answers, and changes none
+    assert (run / "status").read_text() == "finished\n"
+    assert json.loads((run / "summary.json").read_text()) == summary
+    assert "batch_size: 3" in (run / "config.yaml").read_text()
 
 
 @pytest.mark.parametrize(

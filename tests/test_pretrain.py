@@ -147,7 +147,10 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
             ["model.encoding=rope", "model.positions.kind=abacus"],
             "abacus gives places, not order: use encoding=learned",
         ),
-        (["model.encoding=alibi", "model.locality=0.5"], "locality goes with encoding=rope, relative or learned, not"),
+        (
+            ["model.encoding=alibi", "model.locality=0.5"],
+            "locality works only with encoding=rope, relative or learned, not",
+        ),
         (["model.stick_breaking=1"], "stick_breaking needs an encoding that does not rotate"),
         (["model.encoding=nope", "model.stick_breaking=5"], "stick_breaking=5, but size=0.2M has 4 heads"),
         (["model.encoding=nope", "model.downward=1"], "downward=1, but only stick_breaking=0 heads can walk"),
@@ -156,9 +159,18 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         ([*COUNTED, "data.packing=2"], "model.positions.kind=counted needs data.packing=1"),
         (["model.positions.kind=countdown"], "use format.reverse=none and format.carry_place=true"),
         (["format.carry_place=true"], "carry_place needs pad=answer or all, not none"),
-        (["model.encoding=nope", "model.rope_factor=2"], "rope_factor goes with encoding=rope, not with encoding=nope"),
-        (["model.encoding=nope", "model.clip_distance=9"], "clip_distance goes with encoding=rope, not with encoding="),
-        (["model.encoding=nope", "model.far_copies=9"], "far_copies goes with encoding=rope, relative or learned"),
+        (
+            ["model.encoding=nope", "model.rope_factor=2"],
+            "rope_factor works only with encoding=rope, not with encoding=nope",
+        ),
+        (
+            ["model.encoding=nope", "model.clip_distance=9"],
+            "clip_distance works only with encoding=rope, not with encoding=",
+        ),
+        (
+            ["model.encoding=nope", "model.far_copies=9"],
+            "far_copies works only with encoding=rope, relative or learned",
+        ),
         (["model.encoding=learned", "model.far_copies=9"], "they need model.positions.kind=coupled or abacus"),
         ([*COUPLED, "model.encoding=learned", "model.far_at_most=9", "data.packing=2"], "data.packing=1"),
         (["model.locality=-1"], "greater than or equal to 0"),
@@ -176,7 +188,10 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
             ["model.encoding=relative", *COUNTDOWN, "model.stick_breaking=1", "model.downward=1"],
             "of 7 digits wrap around the 16 countdown ids, so that places would be mixed up",
         ),
-        (["model.positions.through_point=true"], "through_point goes with kind=abacus, coupled or countdown, not"),
+        (
+            ["model.positions.through_point=true"],
+            "through_point works only with kind=abacus, coupled or countdown, not",
+        ),
         ([*COUPLED, "model.positions.through_point=true"], "from its end: use format.reverse=total and format.pad=all"),
         ([*COUPLED, "format.reverse=none"], "so digits of the same place only get the same count"),
         (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope ignores position ids"),
@@ -189,7 +204,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         ([*TOTALS, "data.packing=2"], "data.style=running_totals needs data.packing=1"),
         (["data.operands=[2, 4]"], "operands needs sum_integers among data.tasks"),
         ([*TOTALS, "model.encoding=rope"], "it needs encoding=relative and no stick_breaking"),
-        ([*TOTALS, "model.far_at_most=5"], "far_copies and far_at_most do not go with positions.kind=grid"),
+        ([*TOTALS, "model.far_at_most=5"], "far_copies and far_at_most do not work with positions.kind=grid"),
         ([*TOTALS, "data.operands=[1, 4]"], "should be [fewest, most], from 2 up"),
         ([*TOTALS, "data.tasks=[add_float]"], "add_float has no running totals"),
         (["data.tasks=[sum_integers]"], "sum_integers needs style=running_totals"),
@@ -205,6 +220,19 @@ def test_what_cannot_be_trained_is_one_line_and_nothing_is_written(tmp_path, cap
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_resumed_run_may_answer_in_batches_of_another_size_with_the_same_result(tmp_path):
+    path = run(tmp_path)
+    summary = (path / "summary.json").read_bytes()
+    texts = [sample["text"] for sample in records(path / "samples.jsonl")]
+    (path / "samples.jsonl").write_text((path / "samples.jsonl").read_text().partition("\n")[0] + "\n")
+    run(tmp_path, "resume=true", "evaluation.batch_size=3")
+    assert [sample["text"] for sample in records(path / "samples.jsonl")] == texts
+    assert (path / "summary.json").read_bytes() == summary
+    with pytest.raises(SystemExit):
+        run(tmp_path, "resume=true", "evaluation.problems_per_length=3")
 
 
 @pytest.mark.slow

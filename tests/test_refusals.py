@@ -103,7 +103,7 @@ CASES = {
     "erasing what is counted": (
         "pretrain",
         ["model={encoding: relative, window: 6, far_at_most: 2, positions: {kind: coupled}}", "evaluation.erase=true"],
-        "evaluation.erase does not go with model.far_at_most",
+        "evaluation.erase does not work with model.far_at_most",
     ),
     "no problems": ("evaluate", ["benchmark.published=/nowhere.json"], "/nowhere.json: No such file or directory"),
     "no place": ("pretrain", ["output=FOLDER/file/x"], "Not a directory"),

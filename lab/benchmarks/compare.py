@@ -46,7 +46,7 @@ def _summary(place: Path) -> Summary:
 
 
 class Compared(NamedTuple):
-    """How a run differs from the first run, on the problems of a task that both were asked."""
+    """How a run differs from the first run, on those problems of a task that both were asked."""
 
     run: str
     task: str
@@ -58,10 +58,10 @@ class Compared(NamedTuple):
 
 def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
     """The first run's label, and how the others differ from it (exact match, strict reading): over all problems and, if
-    there are several tasks, task by task.
+    there are several tasks, also task by task.
 
-    A fine-tuning run counts as two runs: before and after tuning. The list is empty if no run shares a problem with the
-    first.
+    A fine-tuning run counts as two runs: before and after tuning. The list is empty if no other run shares a problem
+    with the first.
     """
     places = labels(map(Path.resolve, paths))
     runs = [(name, found) for path, label in places.items() for name, found in _answers(path, label)]
@@ -111,13 +111,14 @@ def differences_in_short(first: str, found: Sequence[Compared]) -> list[str]:
 
 
 def _detectable(difference: Difference, tests: int) -> str:
-    """In points; 0.05 is divided among the tests, as Holm's method does for the smallest p-value."""
+    """The smallest significant difference, in points, at the level that Holm's method demands of the smallest p-value:
+    0.05 divided by the number of tests."""
     least = difference.detectable(0.05 / tests)
     return "" if least is None else f"{100 * least:.0f}"
 
 
 def _answers(place: Path, label: str) -> list[tuple[str, dict[tuple[Question, int], bool]]]:
-    """Whether each question was answered right; the key is the question and how often it had been asked before."""
+    """Whether each question was answered right. The keys are the question and how many times it was asked before."""
     run, found = Run(place), []
     for file, suffix in (("samples", ""), ("samples_before", ", before"), ("samples_after", ", after")):
         right: dict[tuple[Question, int], bool] = {}
@@ -159,7 +160,7 @@ def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = F
         benchmark: a key of REPORTS.
         summaries: the summaries to show, by label.
         folder: the folder to write to.
-        compared: whether to write the tables of a comparison.
+        compared: whether to write the tables that a comparison shows.
     """
     report = REPORTS[benchmark]
     found = report.compared(summaries) if compared and report.compared else report.tables(summaries)
@@ -170,8 +171,8 @@ def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = F
 
 
 def in_short(benchmark: str, summaries: Summaries, compared: bool = False) -> list[str]:
-    """What the summaries of a benchmark say, in a few lines. `compared`: whether there are other runs, so that each
-    line should say whose it is."""
+    """What the summaries of a benchmark say, in a few lines. `compared`: whether other runs are shown too, so that each
+    line should begin with the label of its run."""
     if benchmark == "nupa" and len(summaries) > 1:
         return nupa_in_short.compared(summaries)
     told = REPORTS[benchmark].in_short

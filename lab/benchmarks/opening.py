@@ -51,8 +51,8 @@ def open_benchmark(
     Args:
         config: the benchmark's config.
         seed: the seed from which problems are drawn.
-        limit: the most questions to ask, spread evenly; None asks all.
-        engine: the engine that will answer. It decides the number format, and which problems fit its window.
+        limit: asks at most this many questions, spread evenly; None asks all.
+        engine: the engine that will answer. It determines the number format, and which problems fit its window.
 
     Raises TaskError if a file of problems cannot be used, or if the engine's model cannot read the questions.
     """

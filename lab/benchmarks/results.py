@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 
-from lab.errors import RunError
+from lab.errors import RunError, mistakes
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, mean_share, wilson
@@ -135,7 +135,7 @@ class Sample:
 
     @property
     def reading(self) -> Reading:
-        """The strict reading, or the only one. A question that was not answered has a reading without an answer."""
+        """The strict reading, or the only one. If the question was not answered, it has no answer and is wrong."""
         return next(iter(self.readings.values()), Reading(None, False, 0.0, 0))
 
     @property
@@ -205,7 +205,7 @@ def answered(samples: Iterable[Sample]) -> list[Sample]:
 
 
 def parse_errors(samples: Iterable[Sample]) -> list[Sample]:
-    """The answers that could not be read, in benchmarks that remark on the reason (`parse_error`)."""
+    """The answers that could not be read, for benchmarks that record the reason as a remark (`parse_error`)."""
     return [sample for sample in answered(samples) if sample.remarks.get("parse_error")]
 
 
@@ -288,10 +288,8 @@ class Figures(Result):
 
 
 class Digits(Result):
-    """The largest lengths that pass a threshold (A.1.8).
-
-    `contiguous` stands for the largest length up to which every measured length passes.
-    """
+    """The largest lengths that pass a threshold (A.1.8); with `contiguous`, the largest length up to which every
+    measured length passes."""
 
     well_learned: int
     well_learned_contiguous: int
@@ -335,16 +333,21 @@ class CurvePoint(Scores):
     task: str
     length: int
     tokens: float | None = None
-    """How many tokens the model wrote for a problem on average, including what came before the answer; None in runs of
-    earlier versions."""
+    """The mean number of tokens that the model wrote for a problem, including what came before the answer; None in runs
+    of earlier versions."""
 
 
-class Rates(Result):
-    """Right sums and outcomes of a group of samples. A rate is None if nothing was answered."""
+class Counted(Result):
+    """How many questions were asked, how many were answered, and how many failed at the endpoint."""
 
     asked: int
     answered: int
     api_errors: int
+
+
+class Rates(Counted):
+    """Right sums and outcomes of a group of samples. A rate is None if nothing was answered."""
+
     outcomes: dict[str, int]
     outcome_shares: dict[str, JsonEstimate | None]
     strict: JsonEstimate | None = None
@@ -364,17 +367,14 @@ class Seconds(Result):
     total: float
 
 
-class SumsSummary(Result):
+class SumsSummary(Counted):
     """The summary of the answers to a benchmark of single sums."""
 
-    asked: int
-    answered: int
-    api_errors: int
     success_rate: dict[str, JsonEstimate | None]
     """By reading, the share of right answers among the answered questions."""
     success_rate_of_asked: dict[str, JsonEstimate | None]
-    """By reading, the share of right answers among all questions. API errors count as wrong, so they cannot raise it
-    unnoticed."""
+    """By reading, the share of right answers among all questions. API errors count as wrong, so a failing endpoint
+    cannot raise this figure."""
     outcomes: dict[str, int]
     outcome_shares: dict[str, JsonEstimate | None]
     seconds: Seconds
@@ -386,7 +386,7 @@ class SumsSummary(Result):
     parse_errors: dict[str, int] | None = None
     flags: dict[str, int] | None = None
     right_in_text: dict[str, int] | None = None
-    """These five say how often each kind occurred; None if the benchmark does not count them."""
+    """Each of these five says how often each kind occurred; None if the benchmark does not count it."""
 
 
 class OwnSummary(Result):
@@ -478,5 +478,4 @@ def read_summary(run: Run) -> Summary:
     try:
         return Summary.model_validate(read)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise RunError(f"{run.path}: summary.json: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise RunError(f"{run.path}: summary.json: {mistakes(error)[0]}") from None

@@ -1,7 +1,7 @@
 """Tells which command a config belongs to, and which model it names. The config need not be validated.
 
-Runs record their command. Config files and runs of earlier versions do not; for these, the command follows from a
-top-level key that only the configs of that command have.
+Runs record their command. Config files and runs of earlier versions do not; their command is recognized by a top-level
+key that only its configs have.
 """
 
 from collections.abc import Collection, Mapping

@@ -19,15 +19,15 @@ class CostConfig(RunConfig):
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
     lengths: Lengths = Lengths()
-    """Lengths to test at; lengths at which a task is never tested are skipped."""
+    """Lengths to test at. A task skips lengths at which it is never tested."""
     problems_per_length: int = Field(default=4, ge=1)
-    """Test problems of each task at each length, or all of them if there are fewer."""
+    """Number of test problems of each task at each length; if there are fewer, all of them are used."""
     rules: RulesConfig = RulesConfig()
     """Which rules the model follows; problems whose rule does not fit the window are left out for both models."""
     batch_size: int = Field(default=128, ge=1)
-    """Problems that are answered together, in every variant except the one with equal memory."""
+    """Number of problems answered together, in all variants except the one with equal memory."""
     speculation: int = Field(default=16, ge=1)
-    """The most tokens that are drafted for a request in one forward pass, in the variant with drafts."""
+    """Maximum number of tokens drafted for a request in one forward pass, in the variant with drafts."""
     plain: bool = True
     """Also measure the plain loop over `generate` of transformers. It is many times slower, but it is what published
     figures are based on."""
@@ -39,7 +39,9 @@ class CostConfig(RunConfig):
     @model_validator(mode="after")
     def _on_one_device(self) -> Self:
         if self.direct.device != self.rule_following.device:
-            raise ValueError("direct.device should equal rule_following.device: seconds only compare on one device")
+            raise ValueError(
+                "direct.device should equal rule_following.device: times can only be compared on one device"
+            )
         return self
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""A schema in words: the help of a command, and one line for each mistake in a config."""
+"""Describes a config's schema in words: the help of a command, and one line for each mistake in a config."""
 
 import difflib
 import json
@@ -66,7 +66,7 @@ def problems(
                 key = next(filter(is_argument, parts), parts[0])
             case "literal_error" | "enum":
                 allowed += did_you_mean(value, context["expected"])
-        # If a key is missing or a mapping is wrong as a whole, the value is the whole mapping and hides the message.
+        # If a key is missing or a mapping is wrong as a whole, the value would be the whole mapping, and is not shown.
         whole = error["type"] == "missing" or (isinstance(value, dict) and error["type"] != "extra_forbidden")
         shown = ".".join(map(str, key)) + ("" if whole else f" = {show(value)}")
         place = ": ".join(filter(None, [origin(key), shown]))
@@ -158,7 +158,7 @@ def _default(name: str, parent: Shape, field: Shape, defs: Shape) -> str:
     default = field["default"]
     if isinstance(default, dict):
         own = _variants(field, defs).get(default.get("kind", ""), field).get("properties", {})
-        # The keys below have their own lines, so only what differs from their defaults is repeated.
+        # The keys inside have their own lines, so this shows only values that differ from those keys' own defaults.
         default = {k: v for k, v in default.items() if k == "kind" or v != own.get(k, {}).get("default")}
     return f"= {json.dumps(default, ensure_ascii=False)}"
 

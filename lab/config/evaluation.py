@@ -18,20 +18,21 @@ class LocalEngineConfig(Section):
     """Its name may also be a run directory, a folder of adapters (PEFT), or a model of the zoo (`lab list models`)."""
     batch_size: int = Field(default=128, ge=1)
     speculation: int = Field(default=0, ge=0)
-    """The most tokens that are drafted for a request in one forward pass; 0 turns drafting off. Drafts come from the
-    prompt, and from what requests of the same batch and group have written so far. They do not change any answer,
-    except by rounding. They save time if answers are long and repeat themselves, such as traces of rules, and if the
-    device computes a few more tokens in the same time; on a CPU they cost as much as they save."""
+    """Maximum number of tokens drafted for a request in one forward pass (speculative decoding); 0 turns drafting off.
+    Drafts are copied from the prompt and from what requests of the same batch and group have written so far. They
+    change no answer, except by rounding. They save time if answers are long and repetitive, such as traces of rules,
+    and if the device computes a few more tokens in the same time; on a CPU they cost as much as they save."""
     far_at_most: int = Field(default=0, ge=0)
-    """A bound on the joint weight of all far digits, as a number of such digits, in this test alone: however many there
-    are, they weigh no more than this many would. 0 leaves the model as it was trained. Works for models from scratch
-    with a local encoding, and for models tuned with positions.locality.far=seen or fading (findings F-043, F-072)."""
+    """Limits the total attention weight of all far digits, in this evaluation only: however many far digits there are,
+    together they weigh no more than this many would. 0 leaves the model as it was trained. Works for models from
+    scratch with a local encoding, and for models tuned with positions.locality.far=seen or fading (findings F-043,
+    F-072)."""
     clip_distance: int = Field(default=0, ge=0)
-    """A limit on distances, in this test alone: keys that are farther away are scored as if they were at this distance.
-    0 leaves the model as it was trained. Works for models from scratch with RoPE (finding F-076)."""
+    """Limits distances, in this evaluation only: keys that are farther away than this are scored as if they were at
+    this distance. 0 leaves the model as it was trained. Works for models from scratch with RoPE (finding F-076)."""
     spacing: int = Field(default=0, ge=0)
-    """Space numbers evenly in this test alone, as `positions.locality.spacing` does. 0 leaves the model as it was
-    trained. Needs a model that was tuned with positions.kind=coupled (finding F-066)."""
+    """Spaces numbers evenly, in this evaluation only, as `positions.locality.spacing` does. 0 leaves the model as it
+    was trained. Needs a model that was tuned with positions.kind=coupled (finding F-066)."""
 
 
 class EndpointConfig(Section):
@@ -43,19 +44,19 @@ class EndpointConfig(Section):
     model: str
     """The name by which the endpoint knows the model."""
     api_key_env: str | None = None
-    """Environment variable that holds the key. The key itself is never written anywhere."""
+    """The name of the environment variable that holds the key. The key itself is never stored or printed."""
     concurrency: int = Field(default=16, ge=1)
-    """The most requests in flight at once; fewer for a while after each rate limit error (429)."""
+    """Maximum number of requests in flight. After each rate limit error (429), it is lowered for a while."""
     attempts: int = Field(default=6, ge=1)
-    """How often a question is sent, including the first time, before it becomes an api_error record. Rate limit errors
-    (429) do not count."""
+    """How many times a question is sent before it is recorded as an api_error. Rate limit errors (429) do not count."""
     timeout: float = Field(default=600, gt=0)
-    """Seconds that one attempt may take."""
+    """Time limit of one attempt, in seconds."""
     longest_wait: float = Field(default=60, gt=0)
-    """The most seconds to wait between attempts. A longer wait that the server asks for (Retry-After) is cut to this;
-    then up to half of it is added at random. If the server asks for none, waits are random and grow up to this."""
+    """The longest wait between attempts, in seconds. If the server asks for a longer one (Retry-After), it is shortened
+    to this; up to half of the wait is then added at random. If the server asks for none, waits are random, and grow up
+    to this limit."""
     patience: float = Field(default=3600, gt=0)
-    """The run ends if every request gets a rate limit error (429) for this many seconds."""
+    """The run ends if all requests get rate limit errors (429) for this many seconds."""
 
     @field_validator("base_url")
     @classmethod
@@ -80,15 +81,16 @@ class VllmConfig(Section):
     """An embedded model, a local directory of a model or of adapters, a run directory of lab.finetune, or a name on the
     model hub."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """auto: as the weights are stored."""
+    """auto: the dtype in which the weights are stored."""
     tensor_parallel: int = Field(default=1, ge=1)
     """Number of GPUs that share the model."""
     memory_share: float = Field(default=0.9, gt=0, le=1)
     """The share of each GPU's memory that vLLM may use."""
     max_model_len: int | None = Field(default=None, ge=1)
-    """The most tokens of a prompt and its completion together; the model's own limit if not given."""
+    """Maximum number of tokens in a prompt and its completion together; by default, the model's own limit."""
     batch_size: int = Field(default=256, ge=1)
-    """Requests between two writes to disk; within these, vLLM forms its own batches."""
+    """Number of requests given to vLLM at a time; their answers are written to disk together. vLLM forms its own
+    batches from them."""
 
 
 class NupaConfig(Section):
@@ -98,14 +100,14 @@ class NupaConfig(Section):
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
     lengths: Lengths = Lengths()
-    """Lengths to test at; lengths at which a task is never tested are skipped."""
+    """Lengths to test at. A task skips lengths at which it is never tested."""
     problems_per_range: int = Field(default=100, ge=1)
-    """Problems of each task in each of its ranges S, M, L, XL, spread over the lengths. The metric well-learned digits
-    needs 20 problems at every length: 120 per range are enough for tasks of up to 20 digits, 800 for tasks of up to
-    100."""
+    """Number of problems of each task in each of its ranges S, M, L and XL, spread over the lengths of the range. The
+    metric "well-learned digits" needs 20 problems at every length: 120 per range are enough for tasks of up to 20
+    digits, 800 for tasks of up to 100."""
     published: Path | None = None
-    """A file in the published layout, {task: {digit: [text]}}. If it is given, problems are taken from it, at most
-    `problems_per_range` of each task and range."""
+    """A file in the published layout, {task: {digit: [text]}}. If given, problems are taken from it, at most
+    `problems_per_range` for each task and range."""
     setting: Literal["base", "chat", "api", "rule_following"] = "base"
     """How a question is asked. base: raw text that the model continues. chat: the model's chat template. api: the chat
     template with the paper's system message (A.2). rule_following: raw text that begins with the rule to follow
@@ -113,11 +115,11 @@ class NupaConfig(Section):
     rules: RulesConfig = RulesConfig()
     """Which rules to follow, if setting is rule_following."""
     shots: int = Field(default=0, ge=0, le=6)
-    """Number of solved examples before the question (5 in A.3.1). Their lengths are spread over the ranges S and M, and
-    none of them is a test problem."""
+    """Number of solved examples before the question (5 in A.3.1). Their lengths are spread over the ranges S and M.
+    None of them is a test problem."""
     surplus_tokens: int | None = Field(default=None, ge=0)
-    """How many tokens an answer may have beyond the longest answer of its task and length. By default 8 in the base
-    setting and 64 in the others; a model that thinks before it answers needs thousands."""
+    """How many tokens an answer may have beyond the longest right answer of its task and length. The default is 8 in
+    the base setting and 64 in the others; a model that thinks before it answers needs thousands."""
 
     def cells(self) -> list[Cell]:
         return self.lengths.tested(self.tasks)
@@ -137,7 +139,7 @@ class TwoIntegersConfig(Section):
     kind: Literal["two_integers"] = "two_integers"
     problems: int = Field(default=100, ge=1)
     max_tokens: int = Field(default=256, ge=1)
-    """The most tokens of an answer; a model that thinks before it answers needs thousands."""
+    """Maximum number of tokens in an answer; a model that thinks before it answers needs thousands."""
 
 
 class CarryFreeConfig(Section):
@@ -145,12 +147,12 @@ class CarryFreeConfig(Section):
 
     kind: Literal["carry_free"] = "carry_free"
     lengths: tuple[int, int] = (2, 22)
-    """The fewest and the most digits, both included."""
+    """The smallest and the largest number of digits, both included."""
     problems_per_length: int = Field(default=200, ge=1)
     language: Literal["zh", "en"] = "zh"
     """zh is the original prompt; en is its English translation."""
     max_tokens: int = Field(default=2048, ge=1)
-    """The most tokens of an answer, including its working."""
+    """Maximum number of tokens in an answer, including its working."""
 
     @field_validator("lengths")
     @classmethod
@@ -165,19 +167,19 @@ class OwnQuestionsConfig(Section):
 
     kind: Literal["own_questions"] = "own_questions"
     file: Path
-    """A Python file with a function questions(seed), which yields pairs of a question and its answer, and perhaps a
-    function read(text), which returns the answer in what the model wrote."""
+    """A Python file with a function questions(seed), which yields pairs of a question and its answer. It may also have
+    a function read(text), which extracts the answer from what the model wrote."""
     setting: Literal["base", "chat"] = "chat"
     """How a question is asked. base: raw text that the model continues. chat: the model's chat template."""
     max_tokens: int = Field(default=256, ge=1)
-    """The most tokens of an answer."""
+    """Maximum number of tokens in an answer."""
 
 
 BenchmarkConfig: TypeAlias = NupaConfig | TwoIntegersConfig | CarryFreeConfig | OwnQuestionsConfig
 
 
 _COLDEST = 1e-3
-"""A lower temperature would make scores too large for a number of 32 bits."""
+"""The lowest temperature: divided by a lower one, logits could overflow in float32."""
 
 
 class SamplingConfig(Section):
@@ -187,7 +189,7 @@ class SamplingConfig(Section):
     """0 is greedy. Some endpoints refuse 0 for models that think, but accept 1."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     seed: int | None = Field(default=None, ge=0, lt=2**32)
-    """Seed of sampling alone; the run's seed if not given."""
+    """The seed of the sampling; by default, the run's seed."""
 
     @model_validator(mode="after")
     def _chance(self) -> Self:
@@ -210,7 +212,7 @@ class EvaluateConfig(RunConfig):
     benchmark: Annotated[BenchmarkConfig, Field(discriminator="kind")]
     sampling: SamplingConfig = SamplingConfig()
     limit: int | None = Field(default=None, ge=1)
-    """At most this many questions, spread evenly over the benchmark."""
+    """Asks at most this many questions, spread evenly over the benchmark."""
 
     @property
     def model_name(self) -> str:

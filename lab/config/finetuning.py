@@ -39,12 +39,12 @@ class DigitTokensConfig(Section):
 
     kind: Literal["original", "one_digit", "k_digit"] = "original"
     """original: as the tokenizer does. one_digit: each digit is a token. k_digit: groups of at most `k` digits. Groups
-    that the vocabulary lacks become new tokens, which start as the mean of their digits' embeddings and are trained.
-    Tokens with more digits are never produced."""
+    that are not in the vocabulary become new tokens, whose trainable embeddings start as the mean of their digits'
+    embeddings. Tokens with more digits than that are never produced."""
     k: int = Field(default=3, ge=2, le=4)
-    """The most digits of a group, with kind=k_digit."""
+    """With kind=k_digit: the largest number of digits in a group."""
     align: Literal["left", "right"] = "right"
-    """The end of a run of digits from which k_digit counts groups. With right, decimals are still counted from the
+    """The end of a run of digits from which k_digit counts groups. Even with right, decimals are counted from the
     point."""
 
     @model_validator(mode="after")
@@ -68,10 +68,11 @@ LayerRange: TypeAlias = Annotated[tuple[int, int], AfterValidator(_in_order)]
 
 
 class WalkConfig(Section):
-    """Heads that walk down the places of a question's numbers to find a carry (lab/models/walking_heads.py)."""
+    """Heads that look for a carry by walking down the places of the question's numbers
+    (lab/models/walking_heads.py)."""
 
     heads: int = Field(default=0, ge=0)
-    """How many heads of each layer walk, the last ones; 0 for none."""
+    """How many heads of each layer walk (the last ones); 0 for none."""
     layers: LayerRange | None = None
     """The first and the last layer with such heads; all layers if not given."""
 
@@ -80,31 +81,32 @@ class LocalityConfig(Section):
     """Which digits and words a token may attend to with positions.kind=coupled (lab/models/coupled.py)."""
 
     window: int = Field(default=1, ge=0)
-    """How many places are visible on each side of the place that is written next."""
+    """How many places are visible on each side of the place of the digit that is written next."""
     operands: int = Field(default=2, ge=1, le=2)
     """How many numbers come before an answer. A token with fewer numbers before it sees itself, and words as `words`
     allows, but no other digits, not even those of its own number."""
     words: Literal["all", "last", "nearest", "none"] = "all"
-    """Which words digits see. all: all words before them. last: the digits of an answer see only the last word before
-    the answer, which has seen all others, and the first token of the text. So all that the answer learns about the
-    wording of the question passes through one token. nearest: the digits of every number, not only of an answer, see
-    only the last word before their number and the first token of the text; with format.reverse=none, use this instead
-    of last. none: no digit sees any word but the first token of the text. The wording then reaches an answer through
-    its first digit, which the last word before it writes; through the first token of the text, which is a word of the
-    question if the tokenizer adds no token of its own; and through the number of words between digits, which position
-    ids count. This suits models of a single task."""
+    """Which words digits see. all: all words before them. last: the digits of an answer see only the first token of the
+    text and the last word before the answer, which has seen all other words; so everything that the answer learns about
+    the wording of the question passes through one token. nearest: the digits of every number, not only of an answer,
+    see only the first token of the text and the last word before their number; with format.reverse=none, use this
+    instead of last. none: no digit sees any word except the first token of the text, which suits models of a single
+    task. The wording then reaches an answer only in three ways: through its first digit, which is predicted at the last
+    word before it; through the first token of the text, which is a word of the question if the tokenizer does not add a
+    token; and through the number of words between digits, which position ids count."""
     layers: LayerRange | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far: Literal["hidden", "seen", "fading"] = "hidden"
     """What happens to digits outside the window. hidden: no token attends to them. seen: tokens may attend to them, and
-    each head of each layer learns how much to lower their scores, starting from 0. fading: besides, each head learns
-    how much their scores fall with every place. seen and fading go with no layers."""
+    each head of each layer learns how much to lower their scores, starting from 0. fading: in addition, each head
+    learns by how much their scores fall with each further place. With seen and fading, leave out `layers`."""
     far_at_most: int = Field(default=0, ge=0)
-    """With far=seen or fading: a bound on the joint weight of all digits outside the window, as a number of such
-    digits. However many there are, they weigh no more than this many would; 0 for no bound."""
+    """With far=seen or fading: limits the total attention weight of all digits outside the window. However many there
+    are, together they weigh no more than this many would; 0 for no limit."""
     spacing: int = Field(default=0, ge=0)
-    """The distance between a number and the next one, in position ids, for a token that attends to digits, whatever
-    stands between the numbers (lab/models/even_spacing.py). 0: the distance in the text; in "12 + 30 =" it is 3."""
+    """The distance in position ids between one number and the next, as seen by a token that attends to digits, no
+    matter what text is between the numbers (lab/models/even_spacing.py). 0: the distance in the text, which is 3 in "12
+    + 30 ="."""
     walk: WalkConfig = WalkConfig()
     """Which heads walk down the places. Needs format.reverse=none."""
 
@@ -121,21 +123,21 @@ class TextPositionsConfig(Section):
     """How a pretrained Llama knows the positions of tokens."""
 
     kind: Literal["original", "nope", "alibi", "coupled"] = "original"
-    """original: RoPE, as it was trained. nope: no rotation. alibi: no rotation, and slope times distance is subtracted
-    from the scores (Press et al. 2022). coupled: RoPE in which a number counts as one token, whatever its length. A
+    """original: RoPE, as in pretraining. nope: no rotation. alibi: no rotation; slope times distance is subtracted from
+    the scores instead (Press et al. 2022). coupled: RoPE in which a number counts as one token, whatever its length. A
     token then sees all words before it, but only those digits whose place is close to the place of the digit that it
     writes (lab/models/coupled.py)."""
     locality: LocalityConfig = LocalityConfig()
     """Which digits are visible with kind=coupled."""
     places: int = Field(default=0, ge=0)
     """How many places have an embedding, which is added to the embedding of a digit (Abacus, McLeish et al. 2024); 0
-    for none. The place of a token is the number of digits in its run of digits, up to and including the token. The
-    embeddings start at zero, so they change nothing before they are trained. During training, the place of the first
-    digit is drawn for each batch, so that all embeddings are trained."""
+    for none. The place of a token is how many digits its run of digits has up to and including this token. The
+    embeddings start at zero, so at first they change nothing. In training, the place of the first digit is drawn for
+    each batch, so that all embeddings are trained."""
     same_place: bool = False
-    """Give every head a learned bias towards those digits of the two preceding numbers that have the place that is
-    written next (lab/models/same_place.py). The biases start at zero, so they change nothing before they are trained.
-    Answers must be written from their lowest digit up: format.reverse=total or answer."""
+    """Give every head a learned bias towards those digits of the two preceding numbers that are at the same place as
+    the digit that is written next (lab/models/same_place.py). The biases start at zero, so at first they change
+    nothing. Answers must be written from their lowest digit up: format.reverse=total or answer."""
 
 
 class Swap(Section):
@@ -175,19 +177,19 @@ class DataConfig(Section):
     variation: Variation = Variation()
     """Hard cases among the training problems of addition and subtraction (lab/numbers/additions.py)."""
     templates: Literal["benchmark", "many", "mixed", "varied"] = "benchmark"
-    """How training problems are asked. benchmark: in NUPA's words. many: in words that are drawn for each problem, from
-    NUPA's and from those of lab/text/templates.py, all with the same probability. mixed: half of the problems in NUPA's
-    words, the others in those of lab/text/templates.py. varied: a third in NUPA's words, a third in those of
-    lab/text/templates.py, and a third among random words. Validation and test always use NUPA's words."""
+    """How training problems are worded. benchmark: as in NUPA. many: in a wording drawn for each problem from NUPA's
+    and all those of lab/text/templates.py, with equal probabilities. mixed: half of the problems as in NUPA, the others
+    with the wordings of lab/text/templates.py. varied: a third as in NUPA, a third with the wordings of
+    lab/text/templates.py, and a third among random words. Validation and test always use NUPA's wording."""
     example_number: Literal["benchmark", "drawn"] = "benchmark"
     """The example in the format hint of training problems, "like 123 .". benchmark: always 123. drawn: a number of 1-8
     digits or the word "this", drawn anew for every eight problems (lab/text/example_numbers.py). Problems in
-    other words than NUPA's have no hint. Validation and test always have NUPA's example."""
+    another wording than NUPA's have no hint. Validation and test always have NUPA's example."""
     passages: float = Field(default=0, ge=0, le=1)
-    """Share of training problems that follow a passage of ordinary text (lab/text/passages.py). Validation and test
-    ask without one."""
+    """Share of training problems that are preceded by a passage of ordinary text (lab/text/passages.py). Validation and
+    test problems have none."""
     curriculum: int = Field(default=1, ge=1)
-    """Number of equal stages in which the lengths grow to the longest; 1 trains on all lengths from the first step."""
+    """Number of equally long stages in which the maximum length grows; 1 trains on all lengths from the first step."""
 
     @model_validator(mode="after")
     def _detail_of_a_trace(self) -> Self:
@@ -207,12 +209,12 @@ class AlignmentConfig(Section):
     """Rewards heads for attending to the operand digit at the place of the answer digit that is predicted."""
 
     first: list[tuple[int, int]] = Field(default=[])
-    """Heads, each as [layer, head], that should attend to the first operand, such as those that lab.probe finds
-    aligned."""
+    """Heads, each as [layer, head], that should attend to the first operand; for example, those that lab.probe finds to
+    be aligned."""
     second: list[tuple[int, int]] = Field(default=[])
     """Heads that should attend to the second operand."""
     weight: float = Field(default=0.1, gt=0)
-    """Weight of this loss: the mean negative logarithm of the attention that these heads pay to that digit."""
+    """Weight of this loss, which is the mean negative logarithm of these heads' attention weights on that digit."""
 
     @property
     def heads(self) -> list[tuple[int, int]]:
@@ -228,14 +230,15 @@ class AlignmentConfig(Section):
 
 
 class ReplayConfig(Section):
-    """Ordinary text besides the problems, on which predictions should not change (lab/training/replay_loss.py)."""
+    """Ordinary text that is trained along with the problems; the model's predictions on it should not change
+    (lab/training/replay_loss.py)."""
 
     tokens: int = Field(default=0, ge=0)
     """Tokens of ordinary text in each forward pass; 0 for none."""
     every: int = Field(default=1, ge=1)
-    """Compare the predictions at one of this many tokens of the text; 1 compares them at all tokens."""
+    """Compare the predictions at every n-th token of the text; 1 compares them at all tokens."""
     weight: float = Field(default=1, gt=0)
-    """Weight of the divergence from the untouched model, relative to the mean loss per answer token."""
+    """Weight of the divergence from the original model, relative to the mean loss per answer token."""
 
     @model_validator(mode="after")
     def _something_to_compare(self) -> Self:
@@ -253,28 +256,28 @@ class AdapterTrainingConfig(TrainingConfig):
     """Weight of a loss that tells walking heads where to stop (lab/training/walk_loss.py); 0 for no such loss. Needs
     positions.locality.walk."""
     bias_learning_rate: Rate = 0.3
-    """Learning rate of the biases of positions.same_place, and of the slopes of positions.locality.far=fading, on the
-    same schedule as the rest. It is large because these must grow to the size of an attention score, about 1, whereas
-    weights are about 0.01."""
+    """Learning rate of the biases of positions.same_place and of the slopes of positions.locality.far=fading; its
+    schedule is that of the other parameters. It is large because biases and slopes must grow to the size of attention
+    scores, about 1, whereas weights are about 0.01."""
     share_prefixes: bool = True
-    """Compute prompt tokens that the problems of a batch share only once (lab/training/collation.py)."""
+    """Compute the prompt tokens that the problems of a batch share only once (lab/training/collation.py)."""
 
 
 class EvaluationConfig(Section):
     lengths: Lengths = Lengths()
-    """Lengths to test at, inside and outside the training lengths; lengths at which a task is never tested are
-    skipped."""
+    """Lengths to test at, inside and outside the training lengths. A task skips lengths at which it is never tested."""
     problems_per_range: int = Field(default=100, ge=1)
-    """Test problems of each task in each of its ranges S, M, L, XL, spread over the lengths, or all of them if there
-    are fewer."""
+    """Number of test problems of each task in each of its ranges S, M, L and XL, spread over the lengths of the range;
+    if there are fewer, all of them are used."""
     batch_size: int = Field(default=128, ge=1)
     speculation: int = Field(default=0, ge=0)
-    """The most tokens that are drafted for a problem in one forward pass (lab/inference/speculation.py); 0 for no
+    """Maximum number of tokens drafted for a problem in one forward pass (lab/inference/speculation.py); 0 for no
     drafts. Drafts save time if responses are long and repeat earlier text, as those that follow rules do."""
 
 
 class FinetuneConfig(RunConfig):
     COMMAND = "finetune"
+    FREE = ("evaluation.batch_size",)
     SMOKE = (
         "model.name=smollm2-135m-instruct",
         "model.quantization=none",
@@ -361,7 +364,8 @@ class FinetuneConfig(RunConfig):
         return self
 
     def _check_alignment(self) -> None:
-        """Raises ValueError for what does not go together with training.alignment, which finds digits by characters."""
+        """Raises ValueError for settings that training.alignment, which finds digits by characters, does not
+        support."""
         if not (
             self.format == FormatConfig() and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
         ):
@@ -374,7 +378,7 @@ class FinetuneConfig(RunConfig):
             raise ValueError("training.alignment does not know the bias of positions.kind=alibi: use another kind")
 
     def _check_downward(self) -> None:
-        """Raises ValueError for what does not go together with places that are counted from the highest down."""
+        """Raises ValueError for settings that do not work with places counted from the highest down."""
         if self.positions.locality.words == "last":
             raise ValueError("positions.locality.words=last needs answers written ones digit first: use nearest")
         placed = (Integer, Float)

@@ -37,7 +37,7 @@ def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ())
     Raises `ConfigError`: one line for each problem, with its origin, dotted key, value, and what is allowed there.
     """
     arguments = functools.reduce(_merge, map(_argument, overrides), _Node({}, ""))
-    # A key that is missing at the top level is missing from the file that the user named, whatever it extends.
+    # A missing top-level key is reported for the file that the user named, even if that file extends others.
     tree = replace(_merge(_read(path), arguments), origin=str(path)) if path else arguments
     try:
         return schema.model_validate_json(json.dumps(tree.plain()), strict=True)
@@ -64,7 +64,7 @@ def dump(config: BaseModel) -> str:
 def renewed(schema: type[BaseModel], config_yaml: str) -> str:
     """A config that an earlier version dumped, with the defaults of keys that were added later.
 
-    With it, runs of that version can be resumed. If the text no longer fits the schema, it is returned unchanged.
+    This makes it possible to resume runs of that version. A text that no longer fits the schema is returned unchanged.
     """
     try:
         return dump(schema.model_validate(yaml.safe_load(config_yaml)))

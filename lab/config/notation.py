@@ -11,11 +11,11 @@ class TokenizerConfig(Section):
     """How the digits of each part of a number become tokens (Number Cookbook, section 3.1)."""
 
     kind: Literal["aligned", "left", "mixed", "random"] = "aligned"
-    """aligned: groups of `digits` digits, counted from the ones digit, or from the point in decimals. left: groups
-    counted from the left of every part as it is written. mixed: byte-pair merges of one to `digits` digits, as
+    """aligned: groups of `digits` digits, counted from the ones digit (in decimals, from the point). left: groups
+    counted from the left end of each part as it is written. mixed: byte-pair merges of one to `digits` digits, as
     irregular as GPT-2's. random: groups of one to `digits` digits, drawn anew each time a sample is seen."""
     digits: int = Field(default=1, ge=1, le=4)
-    """The most digits of a group; the vocabulary has all strings of up to that many digits."""
+    """The largest number of digits in a group. The vocabulary has all strings of up to this many digits."""
 
 
 class FormatConfig(Section):
@@ -26,17 +26,17 @@ class FormatConfig(Section):
     decimal: the digits after the point. each: both of these. total: the whole number from its end, so that its parts
     swap places too. answer: like total, but for the answer only."""
     pad: Literal["none", "operands", "answer", "all"] = "none"
-    """What is padded with zeros. operands: each part of an operand, to as many digits as in the longer operand. answer:
-    each part of the answer, to as many digits as in the longer operand. all: both."""
+    """What is padded with zeros. operands: each part of an operand, to the number of digits that this part has in the
+    longer operand. answer: each part of the answer, to the same number. all: both."""
     carry_place: bool = False
-    """With pad=answer or all: pad integer parts of the answer to one digit more, so that a last carry has a place at
-    every length. Then the first digit of each answer has the place after the highest digit of the operands."""
+    """With pad=answer or all: pad the integer part of the answer by one more digit, which leaves room for a last carry.
+    The first digit of every answer is then one place above the highest digit of the operands."""
     index_hints: Literal["none", "question", "both"] = "none"
-    """Put a token that names the place before each group of digits (Zhou et al. 2024), in the question alone or in the
-    answer too."""
+    """Put a token that names the place before each group of digits (Zhou et al. 2024): only in the question, or also in
+    the answer."""
     largest_hint: int = Field(default=32, ge=1)
-    """Places in hints are below this. During training, the places of each problem start at a random number that keeps
-    them below it."""
+    """How many places have hints; they are numbered from 0. In training, the places of each problem are shifted by a
+    random amount that keeps them in this range."""
 
     @model_validator(mode="after")
     def _carry_place_of_padded_answers(self) -> Self:

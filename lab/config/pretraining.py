@@ -1,4 +1,4 @@
-"""The config of `lab.pretrain`: a notation, a model to build, its training, its test. Does not import torch."""
+"""The config of `lab.pretrain`: the notation, the model, its training and its test. Does not import torch."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -35,19 +35,19 @@ class PositionsConfig(Section):
     """plain: 0, 1, 2 ... randomised: a random increasing subset of all ids (Ruoss et al. 2023). abacus: a digit's place
     in its number, and 0 for other tokens (McLeish et al. 2024). coupled: digits of the same place share one id, and so
     do the operator and "=" (Cho et al. 2024). countdown: coupled, for numbers as people write them; the places of an
-    answer are counted down from the one after the question's highest (needs format.carry_place). counted: like
-    countdown, but the model learns which words are counted (lab/models/counted_places.py). grid: the row and the place
-    of a digit in running totals (lab/models/grid_places.py)."""
+    answer are counted down, starting one place above the question's highest (needs format.carry_place). counted: like
+    countdown, but the model learns which words to count (lab/models/counted_places.py). grid: the row and the place of
+    a digit in running totals (lab/models/grid_places.py)."""
     largest: int = Field(default=1024, ge=2)
     """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around.
-    It does not matter to plain and grid ids."""
+    Plain and grid ids ignore it."""
     segments: bool = False
     """Add a learned embedding that says which number a token belongs to: first, second, or answer; in running totals,
     also a part or a total."""
     through_point: bool = False
-    """Let abacus, coupled and countdown ids count on across a number's point, so that decimals and the digits of the
-    integer part have different ids. Needs format.pad=all, and format.reverse=total unless ids count down: this gives
-    the same place the same id in all three numbers."""
+    """Let abacus, coupled and countdown ids continue across a number's point, so that decimals and the digits of the
+    integer part have different ids. So that a place has the same id in all three numbers, this needs format.pad=all
+    and, unless ids count down, format.reverse=total."""
 
 
 Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]
@@ -80,48 +80,49 @@ class ScratchConfig(Section):
     """paper: several heads share a key-value head, as in Table 11. as_heads: each head has its own, as some probing
     instruments need."""
     encoding: Encoding = "rope"
-    """What attention does with position ids. rope: rotates (Su et al. 2021). nope: nothing (Kazemnejad et al. 2023).
-    alibi: subtracts slope times distance from the scores (Press et al. 2022); alibi_released: adds it, as the paper's
-    code does. fire: adds a learned function of the distance (Li et al. 2024). relative: adds the product of the
-    query with a learned vector for the signed distance, which is cut at 4 (Shaw et al. 2018). learned: nothing;
-    instead, an embedding of each id is added to the inputs."""
+    """What attention does with position ids. rope: rotates queries and keys (Su et al. 2021). nope: nothing (Kazemnejad
+    et al. 2023). alibi: subtracts slope times distance from the scores (Press et al. 2022); alibi_released: adds it, as
+    the code of the Number Cookbook does. fire: adds a learned function of the distance (Li et al. 2024). relative: adds
+    the product of the query with a learned vector for the signed distance, which is clipped at 4 (Shaw et al. 2018).
+    learned: nothing; an embedding of each id is added to the inputs instead."""
     locality: Slope | list[Slope] | Literal["learned"] = 0.0
-    """With rope, relative or learned: how much an attention score falls per step of distance between the two position
-    ids (for coupled ids, which wrap around, the distance is the shorter way round). One number for all heads, or one
-    for each; 0 for none; "learned" for one that each head learns, starting at 0.01 and the same in all layers. Without
-    it, the more far digits there are, the more attention leaks to them. 1 works for sums; a product by one digit needs
-    a head that sees this digit from far away."""
+    """With rope, relative or learned: by how much an attention score falls for each step of distance between the two
+    position ids. (Coupled ids wrap around; their distance is the shorter way round.) One slope for all heads, or a list
+    with one for each head; 0 for none; "learned" if each head learns its own, which starts at 0.01 and is shared by all
+    layers. Without a slope, the more far digits there are, the more attention leaks to them. 1 works for sums; a
+    product by one digit needs a head that sees this digit from far away."""
     window: int = Field(default=0, ge=0)
     """With rope, relative or learned: a token sees only tokens whose position ids are at most this far from its own; 0
-    for all. What a layer computes then does not depend on how long the numbers are, except in stick-breaking heads."""
+    for no limit. What a layer computes then does not depend on the lengths of the numbers, except in stick-breaking
+    heads."""
     far_copies: float = Field(default=1, ge=1)
-    """With rope, relative or learned: during training, each digit whose position id is 4 or more away counts as this
-    many copies of itself (the logarithm of this number is added to its score). The model learns to ignore far digits as
-    if numbers were that many times longer; how strongly, and in which heads, is learned. 1 adds no copies. In the test,
-    each digit counts once."""
+    """With rope, relative or learned: in training, each digit whose position id is 4 or more away counts as this many
+    copies of itself (the logarithm of this number is added to its score). So the model learns to ignore far digits as
+    if numbers were that many times longer; each head learns how strongly. 1 adds no copies. In the test, each digit
+    counts once."""
     far_at_most: int = Field(default=0, ge=0)
-    """With rope, relative or learned: a bound on the joint weight of all digits whose position ids are 4 or more away,
-    as a number of such digits. However many there are, they weigh no more than this many would; 0 for no bound.
+    """With rope, relative or learned: limits the total attention weight of all digits whose position ids are 4 or more
+    away. However many there are, together they weigh no more than this many would; 0 for no limit.
     `NumberLlama.bound_far` sets it after training."""
     clip_distance: int = Field(default=0, ge=0)
-    """With rope: a limit on distances. Keys whose position ids are farther away are scored as if they were at this
-    distance, so long numbers bring no distances that short ones do not have; 0 for no limit. `locality` still uses true
-    distances. `NumberLlama.clip_distances` sets it after training (finding F-076)."""
+    """With rope: limits distances. Keys whose position ids are farther away than this are scored as if they were at
+    this distance, so long numbers have no distances that short ones lack; 0 for no limit. `locality` still uses the
+    true distances. `NumberLlama.clip_distances` sets it after training (finding F-076)."""
     rope_factor: float = Field(default=1, gt=0)
-    """With rope: position ids are divided by this before they rotate (position interpolation, Chen et al. 2023), so the
-    fastest pair of dimensions completes a turn after this many times 6.3 ids."""
+    """With rope: position ids are divided by this factor (position interpolation, Chen et al. 2023), so the pair of
+    dimensions that rotates fastest completes a turn every 6.3 times this many ids."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
-    nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
-    ids, so `locality` and `window` do not apply to them."""
+    nearest earlier token that matches, however far away it is. They see the order of tokens but not their position ids,
+    so `locality` and `window` do not apply to them."""
     downward: int = Field(default=0, ge=0)
     """With positions.kind=countdown or counted: how many of the stick-breaking heads (the last ones) walk down the
-    places instead of back over the tokens. They start one place below the place that is written next, and attend to the
-    highest place that fits."""
+    places instead of back over the tokens. They start one place below the digit that is written next, and attend to the
+    highest place that matches."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Number format of matrix products during training; auto is bfloat16 if the device multiplies in it natively.
-    Weights are float32, and so is the test at the end."""
+    """The dtype of matrix products in training; auto is bfloat16 if the device supports it natively. The weights and
+    the final test are always in float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
     @field_validator("size")
@@ -138,7 +139,7 @@ class ScratchConfig(Section):
         if self.positions.kind == "grid" and (self.encoding != "relative" or self.stick_breaking):
             raise ValueError("positions.kind=grid has two directions: it needs encoding=relative and no stick_breaking")
         if self.positions.kind in ("grid", "countdown", "counted") and (self.far_copies > 1 or self.far_at_most):
-            raise ValueError(f"far_copies and far_at_most do not go with positions.kind={self.positions.kind}")
+            raise ValueError(f"far_copies and far_at_most do not work with positions.kind={self.positions.kind}")
         if self.positions.kind == "counted" and (self.encoding != "relative" or self.window):
             raise ValueError("positions.kind=counted learns by gradients: use encoding=relative and no window")
         if self.positions.kind != "plain" and self.encoding == "nope":
@@ -146,11 +147,11 @@ class ScratchConfig(Section):
         for key in ("locality", "window", "far_copies", "far_at_most"):
             changed = getattr(self, key) != type(self).model_fields[key].default
             if changed and self.encoding not in LOCAL_ENCODINGS:
-                what = f"{key} goes with encoding=rope, relative or learned"
+                what = f"{key} works only with encoding=rope, relative or learned"
                 raise ValueError(f"{what}, not with encoding={self.encoding}")
         for key in ("clip_distance", "rope_factor"):
             if getattr(self, key) != type(self).model_fields[key].default and self.encoding != "rope":
-                raise ValueError(f"{key} goes with encoding=rope, not with encoding={self.encoding}")
+                raise ValueError(f"{key} works only with encoding=rope, not with encoding={self.encoding}")
         heads = SIZES[self.size][3]
         if self.stick_breaking > heads:
             raise ValueError(f"stick_breaking={self.stick_breaking}, but size={self.size} has {heads} heads")
@@ -172,26 +173,27 @@ class PretrainingDataConfig(Section):
     tasks: Annotated[TaskNames, AfterValidator(lambda names: known(names, KNOWN))] = Field(default=["add_integer"])
     """Names of tasks in lab/numbers/tasks.py, or "all" for the 53 of NUPA; sum_integers is one more."""
     lengths: tuple[int, int] = (1, 8)
-    """The fewest and the most digits in training problems, both included."""
+    """The smallest and the largest number of digits in training problems, both included."""
     factor_digits: int = Field(default=LONGEST_SHORT_FACTOR, ge=1, le=LONGEST_SHORT_FACTOR)
-    """The most digits of the second factor of multiply_easy_integer; 1 makes it a product by one digit."""
+    """The largest number of digits in the second factor of multiply_easy_integer; 1 gives products by one digit."""
     operands: tuple[int, int] = (2, 10)
-    """The fewest and the most terms of sum_integers in training; the test has as many terms as digits."""
+    """The smallest and the largest number of terms of sum_integers in training. In the test, a sum has as many terms as
+    digits."""
     style: Literal["notation", "rule_following", "running_totals"] = "notation"
-    """notation: the answer alone follows the question (lab/text/notation.py). rule_following: the execution of the
-    task's rule comes before the answer (lab/text/rule_notation.py); format.reverse is then none or integer, and other
-    keys of format and tokenizer have no effect. running_totals: partial products and totals come before the answer
-    (lab/text/running_totals.py), all with the ones digit first, as format.reverse=integer should say; other keys of
-    format and tokenizer have no effect."""
+    """What follows the question. notation: only the answer (lab/text/notation.py). rule_following: the execution of the
+    task's rule, then the answer (lab/text/rule_notation.py); format.reverse must be none or integer. running_totals:
+    partial products and totals, then the answer, all with the ones digit first (lab/text/running_totals.py); set
+    format.reverse=integer. With rule_following and running_totals, the other keys of format and tokenizer have no
+    effect."""
     rules: RulesConfig = RulesConfig()
-    """With style=rule_following: which rules are followed, and in what detail."""
+    """With style=rule_following: which rules to follow, and in what detail."""
     rule_shown: bool = False
-    """With style=rule_following: show the rule's text before the question. If not, a token names the task."""
+    """With style=rule_following: put the text of the rule before the question; if false, a token names the task."""
     packing: int = Field(default=1, ge=1)
-    """Problems in one sequence; there is no mask between them."""
+    """Number of problems in one sequence; later ones can attend to earlier ones."""
     variation: Variation = Variation()
     curriculum: int = Field(default=1, ge=1)
-    """Number of equal stages in which the lengths grow to the longest; 1 trains on all lengths from the first step."""
+    """Number of equally long stages in which the maximum length grows; 1 trains on all lengths from the first step."""
 
     @field_validator("lengths")
     @classmethod
@@ -260,13 +262,13 @@ class LengthCurvesConfig(Section):
     problems_per_length: int = Field(default=100, ge=1)
     batch_size: int = Field(default=200, ge=1)
     sharpness: float = Field(default=1, gt=0)
-    """Factor on the attention scores in the test at the end. In contexts that are longer than in training, attention
-    leaks to the many extra keys; a factor slightly above 1 counters that."""
+    """Factor on the attention scores in the final test. In contexts longer than those of training, attention leaks to
+    the many additional keys; a factor slightly above 1 counters that."""
     erase: bool = False
-    """Compute each token only from the part of the row that model.window still shows. The cost of a token then does not
-    grow with the length of the trace (lab/inference/sliding_window.py)."""
+    """Compute each token only from the part of the row that is still visible through model.window. The cost of a token
+    then does not grow with the length of the trace (lab/inference/sliding_window.py)."""
     while_training: list[int] = Field(default=[])
-    """Lengths that are also measured at each validation, for curves over the number of samples seen."""
+    """Lengths that are also measured at each validation, to plot scores against the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
 
     @field_validator("lengths", "while_training")
@@ -283,12 +285,12 @@ class InternalizeConfig(Section):
     stages: int = Field(default=0, ge=0)
     """Number of stages that remove lines; 0 to remove nothing."""
     whole: int = Field(default=500, ge=1)
-    """Number of steps before the first of these stages. Traces are then whole, except that removal smoothing takes
-    lines from 2 % of them."""
+    """Number of steps before the first of these stages. Until then, traces are complete, except for the 2 % from which
+    removal smoothing takes lines."""
     every: int = Field(default=100, ge=1)
-    """Number of steps of each stage. The last one goes on to the end of the training."""
+    """Number of steps of each stage. The last one continues to the end of training."""
     lines: int = Field(default=1, ge=1)
-    """How many more lines each stage removes than the one before it."""
+    """How many more lines each stage removes than the previous one."""
 
 
 class PretrainTrainingConfig(TrainingConfig):
@@ -297,12 +299,13 @@ class PretrainTrainingConfig(TrainingConfig):
     learning_rate: Rate = 1e-3
     micro_batch_size: int = Field(default=64, ge=1)
     compile: bool = False
-    """Train with torch.compile; on a CPU, attention is then not fused. The first steps take longer, and a CPU needs a
-    C++ compiler."""
+    """Train with torch.compile. The first steps take longer. A CPU needs a C++ compiler, and its attention is then not
+    fused."""
 
 
 class PretrainConfig(RunConfig):
     COMMAND = "pretrain"
+    FREE = ("evaluation.batch_size",)
     SMOKE = (
         "model.size=0.2M",
         "training.max_steps=2",
@@ -365,9 +368,8 @@ class PretrainConfig(RunConfig):
             )
         if self.model.positions.through_point:
             if kind not in ("abacus", "coupled", "countdown"):
-                raise ValueError(
-                    f"model.positions.through_point goes with kind=abacus, coupled or countdown, not with kind={kind}"
-                )
+                what = "model.positions.through_point works only with kind=abacus, coupled or countdown"
+                raise ValueError(f"{what}, not with kind={kind}")
             reverse = "none" if kind == "countdown" else "total"
             if (self.format.reverse, self.format.pad) != (reverse, "all"):
                 what = "counts decimals and integer part as one number, starting from its end"
@@ -376,7 +378,7 @@ class PretrainConfig(RunConfig):
         if self.evaluation.erase and not (self.model.window and not self.model.stick_breaking):
             raise ValueError("evaluation.erase needs model.window and no model.stick_breaking, or some head sees all")
         if self.evaluation.erase and (self.model.far_at_most or kind == "randomised"):
-            what = "evaluation.erase does not go with model.far_at_most, which counts what is erased, nor with"
+            what = "evaluation.erase does not work with model.far_at_most, which counts what is erased, nor with"
             raise ValueError(f"{what} model.positions.kind=randomised, whose ids depend on the length of a row")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")

@@ -20,11 +20,11 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
     SMOKE: ClassVar[tuple[str, ...]] = ()
-    """The overrides that smoke=true stands for; they shrink a command's job to seconds."""
+    """The overrides that smoke=true stands for; they shorten a command's job to seconds."""
 
 
 def wrong(keys: str, allowed: str) -> PydanticCustomError:
-    """The error to raise if each key of a section is valid alone, but not together with the others.
+    """The error to raise if keys of a section are valid individually, but not together.
 
     Args:
         keys: dotted keys, separated by spaces. The error names the first one that was given on the command line, or the
@@ -35,10 +35,11 @@ def wrong(keys: str, allowed: str) -> PydanticCustomError:
 
 
 LONGEST = 1000
-"""The most digits of a number. Three such numbers are a few thousand tokens, about as many as attention can handle."""
+"""The largest number of digits in a number. Three such numbers are a few thousand tokens, about as many as attention
+can handle."""
 
 Rate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
-"""A learning rate. The upper bound only catches typing errors."""
+"""A learning rate. The upper bound only catches typos."""
 
 
 def _below_one(betas: tuple[float, float]) -> tuple[float, float]:
@@ -54,7 +55,7 @@ class ModelConfig(Section):
     name: str
     """smollm2-135m-instruct (embedded, from the package index), a local directory, or a name on the model hub."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """auto: bfloat16 if the device computes in it natively (CUDA from Ampere on, AMX, AVX512-BF16), float32 if not."""
+    """auto: bfloat16 if the device supports it natively (CUDA from Ampere on, AMX, AVX512-BF16), float32 if not."""
     quantization: Literal["none", "nf4", "int8"] = "none"
     """How the frozen weights are stored (bitsandbytes); nf4 with an adapter is QLoRA."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -64,7 +65,7 @@ TaskNames: TypeAlias = Literal["all"] | list[str]
 
 
 def known(names: TaskNames, among: Mapping[str, Task]) -> TaskNames:
-    """The names, if each is that of one task among these. Raises ValueError if not."""
+    """Returns the names. Raises ValueError unless each of them names a task in `among`, and none twice."""
     if names == "all":
         return names
     if not names or len(set(names)) < len(names):
@@ -86,8 +87,8 @@ def chosen(names: TaskNames) -> list[Task]:
 
 
 def check_no_products(tasks: Sequence[Task], key: str) -> None:
-    """Raises ValueError for tasks whose answers may be longer than their longest number by more than one digit, where
-    `key` counts places from such a number down."""
+    """Raises ValueError if some of the tasks are products, whose answers may be more than one digit longer than the
+    longest operand. `key` names the setting that counts places down from one above the longest operand."""
     products = [item.key for item in tasks if item.key.startswith("multiply")]
     if products:
         what = f"{key} counts down from one place more than the longest number has"
@@ -95,7 +96,8 @@ def check_no_products(tasks: Sequence[Task], key: str) -> None:
 
 
 class Lengths(Section):
-    """The fewest and the most digits, both included. Hard tasks have at most 20 digits, easy ones 100 (A.1.6)."""
+    """The smallest and the largest number of digits, both included. Hard tasks have up to 20 digits, easy ones up to
+    100 (A.1.6)."""
 
     hard: tuple[int, int] = (1, 20)
     easy: tuple[int, int] = (1, 100)
@@ -134,20 +136,20 @@ Detail: TypeAlias = Literal["full", "values", "state", "bare", "results", "answe
 
 
 class RulesConfig(Section):
-    """Rule-following CoT (Number Cookbook, section 4): which rules, and how many tokens there are to follow them."""
+    """Rule-following CoT (Number Cookbook, section 4): which rules to follow, and how many tokens this may take."""
 
     unit: int | None = Field(default=None, ge=1, le=5)
-    """Digits that one step of a rule handles; each rule has its own number if not given."""
+    """How many digits one step of a rule handles; by default, each rule has its own number."""
     detail: Detail = "full"
     """How much of the execution of the rule a response shows. full: every statement and its effect. values: only what
-    each statement looked up and assigned. state: one line for each iteration of a loop, with the names that changed.
-    bare: the same values without names, and without what the rule itself says. results: of these, only what was
-    computed, and not what was looked up in the numbers. answer: nothing but the answer."""
+    each statement looked up and assigned. state: one line for each iteration of a loop, with the variables that
+    changed. bare: the same values without names, and without what the rule's text already says. results: only those
+    values of bare that were computed, not those that were looked up in the numbers. answer: only the answer."""
     folder: Path | None = None
     """A folder of rules that replace the lab's own: files named <task>.py, such as add_integer.py
     (lab/text/rulebook.py)."""
     window: int = Field(default=2000, ge=1)
-    """The most tokens of prompt and response together; problems that need more are left out and counted."""
+    """Maximum number of tokens in prompt and response together. Problems that need more are left out and counted."""
 
     def check_that_followed(self, followed: bool, key: str) -> None:
         """Raises ValueError if a detail is set although no rule is followed; then there is no trace to score."""
@@ -157,14 +159,14 @@ class RulesConfig(Section):
 
 class Variation(Section):
     """Makes training problems of addition and subtraction harder than those with uniform digits. Problems of other
-    tasks stay as they are."""
+    tasks do not change."""
 
     carries: float = Field(default=0, ge=0, le=1)
-    """Share of problems in which many digits of the second number are 9 minus the digit of the first. How many is drawn
-    for each problem."""
+    """Share of problems in which many digits of the second number are 9 minus the digit of the first; the number of
+    such digits is drawn for each problem."""
     short_second: float = Field(default=0, ge=0, le=1)
-    """Share of problems whose second number has any length from 1 up; normally it has at least half the length of the
-    first."""
+    """Share of problems whose second number may have any length from 1 digit up. In the others, it has at least half as
+    many digits as the first."""
     nines: float = Field(default=0, ge=0, le=1)
     """Share of problems whose first number is all nines, so that a carry runs through all of it."""
 
@@ -175,9 +177,9 @@ class TrainingConfig(Section):
     max_steps: int = Field(default=800, ge=1)
     """Number of optimizer steps."""
     batch_size: int = Field(default=64, ge=1)
-    """Problems in an optimizer step."""
+    """Number of problems in an optimizer step."""
     micro_batch_size: int = Field(default=32, ge=1)
-    """Problems in a forward pass; gradients are accumulated until the batch is complete."""
+    """Number of problems in a forward pass; gradients are accumulated until the batch is complete."""
     learning_rate: Rate = 2e-5
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup_steps: int = Field(default=100, ge=0)
@@ -186,17 +188,17 @@ class TrainingConfig(Section):
     """Adam's decay rates of the running means of the gradients and of their squares."""
     optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
     log_every: int = Field(default=10, ge=1)
-    """Steps between records of the training loss."""
+    """Number of steps between two records of the training loss."""
     evaluate_every: int = Field(default=400, ge=1)
-    """Steps between validations. Each validation also writes a checkpoint; the model with the lowest validation loss is
-    kept."""
+    """Number of steps between two validations. Each validation also writes a checkpoint; the model with the lowest
+    validation loss is kept."""
     valid_problems: int = Field(default=1024, ge=1)
     keep_steps: bool = False
-    """Keep the model of each validation in steps/<step>, to see how training changes it. Every command opens such a
-    folder like a run."""
+    """Keep the model of each validation in steps/<step>, to study how it changes during training. Every command opens
+    such a folder like a run."""
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
-    """Where losses go in addition to metrics.jsonl (lab/training/loggers.py): tensorboard writes into the run
-    directory, trackio and wandb into their project number-lab."""
+    """Where losses are logged in addition to metrics.jsonl (lab/training/loggers.py). tensorboard writes into the run
+    directory; trackio and wandb use the project number-lab."""
 
     @model_validator(mode="after")
     def _whole_parts(self) -> Self:
@@ -209,8 +211,8 @@ class TrainingConfig(Section):
         return self
 
     def passes(self) -> int:
-        """Forward passes of a step in each process. Raises ConfigError if a step cannot be divided equally between
-        them."""
+        """Number of forward passes of a step in each process. Raises ConfigError if a step cannot be divided equally
+        among the processes."""
         together = self.micro_batch_size * distributed.count()
         if self.batch_size % together:
             what = f"training.batch_size={self.batch_size} is not a multiple of {distributed.count()} processes x"
@@ -229,12 +231,13 @@ FolderName: TypeAlias = Annotated[str, AfterValidator(_a_folder_name)]
 
 
 class RunConfig(Section):
-    """The keys that all configs of a single run share, whatever its command."""
+    """The keys that the configs of all commands share, if they describe a single run."""
 
     COMMAND: ClassVar[str]
     """The command that this config belongs to; its runs record it."""
     FREE: ClassVar[tuple[str, ...]] = ()
-    """Dotted keys that may differ from the run that is resumed, because no result depends on them."""
+    """Dotted keys that may differ from the run that is resumed, because no result depends on them, except by
+    rounding."""
 
     name: FolderName
     """The run directory is <output>/<name>."""

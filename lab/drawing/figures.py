@@ -1,7 +1,6 @@
-"""What the figures of the lab share: their look (number-lab.mplstyle), error bars, and the kinds of charts that several
-packages draw.
+"""What the lab's figures share: their style (number-lab.mplstyle), error bars, and charts that several packages draw.
 
-Figures that belong to a single benchmark are in that benchmark's folder.
+Figures of a single benchmark are in the folder of that benchmark.
 """
 
 import math
@@ -46,7 +45,8 @@ def figure_at(path: Path, figsize: tuple[float, float]) -> Iterator[Figure]:
 
 
 def plain(text: str) -> str:
-    """The text, escaped for matplotlib: a dollar would begin a formula, and a label that begins with _ is hidden."""
+    """The text, escaped for matplotlib, in which a dollar sign begins a formula and a label that begins with _ is
+    hidden."""
     escaped = text.replace("$", r"\$")
     return f"\u2009{escaped}" if escaped.startswith("_") else escaped
 
@@ -59,15 +59,29 @@ def headed(figure: Figure, title: str) -> None:
 _CHARACTERS_AN_INCH = 11
 
 
+def legend_below(figure: Figure, columns: int) -> None:
+    """Draws one legend for all panels below them; a label that several panels have appears once.
+
+    Args:
+        figure: the figure.
+        columns: the maximum number of columns.
+    """
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=min(columns, len(handles)))
+
+
 def interval(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
-    """The lower and the upper bounds. Infinite bounds become nan, so that they are not drawn."""
+    """The lower and the upper bounds of the intervals. Infinite bounds become nan, so that they are not drawn."""
     bounds = ([e.low for e in estimates], [e.high for e in estimates])
     low, high = ([bound if math.isfinite(bound) else math.nan for bound in side] for side in bounds)
     return low, high
 
 
 def error_bars(estimates: Sequence[Estimate]) -> list[list[float]]:
-    """How far the intervals reach below and above the values, in the form that `errorbar` takes."""
+    """How far the intervals extend below and above the values, in the form that `errorbar` takes."""
     low, high = interval(estimates)
     below = [e.value - bound for e, bound in zip(estimates, low, strict=True)]
     above = [bound - e.value for e, bound in zip(estimates, high, strict=True)]
@@ -77,8 +91,8 @@ def error_bars(estimates: Sequence[Estimate]) -> list[list[float]]:
 def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, Estimate], **look: Any) -> None:
     """Draws a line through estimates, inside a band of their intervals.
 
-    The band is cut off at twice the largest value, or at 2 if all values are below 1, so that the wide bands of a few
-    seeds do not hide the lines.
+    The band is cut off at twice the largest value (or at 2 if all values are below 1), so that the very wide bands of a
+    few seeds do not flatten the lines.
 
     Args:
         axes: where to draw.

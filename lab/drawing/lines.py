@@ -1,5 +1,6 @@
 """Prints what a command found, in its last few lines. Tables are on disk; short ones are printed too."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,10 +17,15 @@ _NAMED = 4
 
 
 class Console(rich.console.Console):
-    """A terminal. If the program that reads the output has gone, the command ends as it does after `print`."""
+    """A console that raises BrokenPipeError, as `print` does, if the program that reads the output has ended."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
+
+
+def wide() -> Console:
+    """A console for wide tables: in a file or a pipe, it has 200 columns."""
+    return Console(width=None if sys.stdout.isatty() else 200)
 
 
 def show(tables: Sequence[Table], console: Console | None = None) -> None:
@@ -51,7 +57,7 @@ def pooled(estimates: Sequence[Estimate]) -> Estimate:
 def ranked(shares: Mapping[str, Estimate]) -> str:
     """Groups by their share in percent, the highest first: "max 75 (59-86), add 8 (3-22), 0 in 12 others".
 
-    After a few groups that are named, the others are summed up by their highest and lowest share.
+    Only a few groups are named; the others are summarized by their highest and lowest share.
     """
     order = sorted(shares, key=lambda name: -shares[name].value)
     above = [name for name in order if shares[name].value > 0][:_NAMED]

@@ -101,8 +101,8 @@ class Table(NamedTuple):
 class OnTerminal:
     """A table on a console.
 
-    If it is wider than the console, it is cut into parts between columns of figures. Each part begins with as many
-    names as are needed to tell the rows apart. Long names are broken into lines.
+    If it is wider than the console, it is split into parts between columns of figures. Each part begins with as many
+    columns of names as are needed to tell the rows apart. Long names are broken into lines.
     """
 
     def __init__(self, table: Table) -> None:

@@ -7,10 +7,10 @@
 The slot of a token is its position, and a token sees the slots up to its own. Therefore tokens that turn out to be
 wrong, such as those of a rejected draft, need not be removed: no token sees them before they are overwritten.
 
-The cache of transformers is copied completely for every generated token; in a profile on a CPU, this took a third of
-the time of generation. This cache has free slots, and doubles their number when they are used up.
+The cache of transformers is copied as a whole for every generated token; in a profile on a CPU, this took a third of
+the generation time. This cache has free slots, and doubles its number of slots when they are used up.
 
-Shapes: B rows, Q tokens of a forward pass, K slots that any of these tokens sees.
+Shapes: B rows, Q tokens in a forward pass, K slots that any of these tokens sees.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ class RaggedCache(Cache):
 
         Args:
             rows: number of rows.
-            room: slots of each row at first.
-            most: doubling stops at this number of slots; it is exceeded only if the slots are needed.
+            room: the initial number of slots in each row.
+            most: doubling stops at this number of slots; more are added only if they are needed.
         """
         super().__init__(layers=[])
         self.rows, self.room, self.most = rows, room, most
@@ -39,8 +39,8 @@ class RaggedCache(Cache):
         self._seen = 0
 
     def fill(self, first: int, states: States) -> None:
-        """Store the first tokens of consecutive rows, from row `first` on. Past the end of a row, the states may be any
-        finite numbers."""
+        """Store the states of the first tokens of consecutive rows, starting with row `first`. Beyond the end of a row,
+        states may be any finite numbers."""
         if not self._buffers:
             self._buffers = [[self._empty(part, self.rows) for part in layer] for layer in states]
         for buffers, layer in zip(self._buffers, states, strict=True):
@@ -97,7 +97,7 @@ class RaggedCache(Cache):
         if tokens <= self.room:
             return
         old, self.room = self.room, max(tokens, min(2 * self.room, self.most))
-        for buffers in self._buffers:  # one at a time, so that little is held twice
+        for buffers in self._buffers:  # one at a time, so that little is in memory twice
             for i, buffer in enumerate(buffers):
                 buffers[i] = self._empty(buffer, self.rows)
                 buffers[i][:, :, :old] = buffer

@@ -1,13 +1,13 @@
 """Generation by any OpenAI-compatible endpoint.
 
 Up to `concurrency` requests are in flight at once. After an error that may be temporary (a failing server, a lost
-connection, an unreadable answer), the request waits and is sent again, up to `attempts` times in all. If the error
-remains, the completion is an api_error, and the run continues. A rate limit error (429) does not count as an attempt:
-all requests slow down together (`lab.inference.throttle`) until it is accepted. The run ends only after an error that
-affects all requests: a refused key, an unknown model, an address without a server, an account without credit, or a rate
-limit that lets nothing through for `patience` seconds.
+connection, an unreadable answer), the request is sent again after a while, up to `attempts` times in all. If the error
+persists, the completion is an api_error, and the run continues. A rate limit error (429) does not count as an attempt:
+all requests slow down together (`lab.inference.throttle`) until this one is accepted. The run ends only after an error
+that affects all requests: a refused key, an unknown model, an address without a server, an account without credit, or a
+rate limit that lets nothing through for `patience` seconds.
 
-If the server ended an answer properly, it counts as an answer, even if it is empty.
+An answer that the server ended properly counts as an answer, even if it is empty.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _LONGEST_REASON = 300
 _SHORTEST_SECRET = 8
 """Shorter keys, such as the EMPTY of a local server, are not secret, and could be part of an answer by chance."""
 _ENDED = ("stop", "length", "content_filter", "tool_calls", "function_call")
-"""The finish reasons of OpenAI's API. With one of them, even an empty answer is complete."""
+"""The finish reasons of OpenAI's API. An answer with one of them is complete, even if it is empty."""
 _THOUGHTS = ("thinking", "reasoning")
 
 Body: TypeAlias = dict[str, Any]
@@ -133,7 +133,7 @@ class EndpointEngine:
         return body | {"messages": messages, self._budget: request.max_tokens}
 
     async def _answer(self, client: openai.AsyncOpenAI, throttle: Throttle, body: Body) -> Completion:
-        """The first completion, or an api_error whose seconds include all attempts and waits."""
+        """The completion or, if no attempt succeeded, an api_error whose seconds include all attempts and waits."""
         began = time.perf_counter()
         ask = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(self.config.attempts),
@@ -156,12 +156,13 @@ class EndpointEngine:
         return completion
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
-        """Seconds until the next attempt: as many as the server asks for, or a random number that grows."""
+        """Seconds until the next attempt: as many as the server asks for or, if it does not say, a random number that
+        grows with each attempt."""
         longest = self.config.longest_wait
         asked = _retry_after(state.outcome.exception() if state.outcome else None)
         if asked is None:
             return tenacity.wait_random_exponential(max=longest)(state)
-        return min(asked, longest) * random.uniform(1, 1.5)  # so that requests do not all come at the same instant
+        return min(asked, longest) * random.uniform(1, 1.5)  # so that requests do not all come at once
 
     async def _let_in(self, client: openai.AsyncOpenAI, throttle: Throttle, body: Body) -> Completion:
         """One attempt, repeated after each rate limit error.
@@ -258,9 +259,9 @@ class _UnusableError(Exception):
 def _cancelled_at_exit(task: asyncio.Task[Any], runner: asyncio.Runner) -> Iterator[None]:
     """Cancels the task and closes its runner at the end of the context, or of Python if that comes first.
 
-    The task is cancelled first, and ends its own tasks in turn. `Runner.close` cancels all tasks at once: a connection
-    that has not begun would then warn that it was never awaited. If it were closed later than at the end of Python, it
-    would wait forever for a thread.
+    The task is cancelled first, and ends its own tasks in turn. `Runner.close` alone would cancel all tasks at once,
+    and a connection that has not begun would warn that it was never awaited. If the runner were closed after the end of
+    Python, it would wait forever for a thread.
     """
 
     def close() -> None:
@@ -302,9 +303,9 @@ def _is_out_of_credit(error: openai.RateLimitError) -> bool:
 
 
 def _text_and_thoughts(parts: list[Any]) -> tuple[str, str]:
-    """The answer and the thoughts in a content that consists of parts, such as {"type": "text", "text": "42"}.
+    """The answer and the thoughts in a message content that consists of parts, such as {"type": "text", "text": "42"}.
 
-    A thought is text or consists of parts itself (Mistral). Raises TypeError or LookupError for other kinds of parts.
+    A thought is text, or itself consists of parts (Mistral). Raises TypeError or LookupError for other kinds of parts.
     """
     said: list[str] = []
     thought: list[str] = []
@@ -319,7 +320,7 @@ def _text_and_thoughts(parts: list[Any]) -> tuple[str, str]:
 
 
 def _retry_after(error: BaseException | None) -> float | None:
-    """Seconds until the time at which the server asks to retry, or 0 if it has passed; None if it names no time."""
+    """Seconds until the time when the server asks to retry, or 0 if it has passed; None if the server names no time."""
     if not isinstance(error, openai.APIStatusError):
         return None
     headers = error.response.headers
@@ -334,7 +335,7 @@ def _retry_after(error: BaseException | None) -> float | None:
 def _wants_another_budget(error: openai.BadRequestError) -> bool:
     """Whether the error is like "Unsupported parameter: 'max_tokens' ... Use 'max_completion_tokens' instead".
 
-    If max_tokens is too large, the message is different, and it stays an error.
+    A value of max_tokens that is too large gives another message, and remains an error.
     """
     said = f"{error.code} {error.param} {error}".lower()
     return "max_tokens" in said and any(word in said for word in ("unsupported", "not supported", "instead"))

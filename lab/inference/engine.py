@@ -19,11 +19,12 @@ class Request(NamedTuple):
     prompt: Prompt
     """Text to continue, or the messages of a chat."""
     max_tokens: int
-    """The most tokens of the completion."""
+    """Maximum number of tokens in the completion."""
     group: str = ""
-    """Requests whose prompts begin alike, such as those of one task, share a group and are computed together."""
+    """Requests whose prompts begin in the same way, such as those of one task, share a group and are computed
+    together."""
     decided: Callable[[str], bool] = never
-    """Whether the text so far already decides the answer. Generation may then stop, but does not have to."""
+    """Tells whether the text so far already decides the answer. Generation may then stop, but does not have to."""
 
 
 class Completion(NamedTuple):
@@ -32,9 +33,9 @@ class Completion(NamedTuple):
     completion_tokens: int
     """Generated tokens, including the end-of-sequence token."""
     seconds: float
-    """Wall time. For a local model, the time of each forward pass is divided equally among the requests that were
-    unfinished then. For an endpoint, it is the time of the attempt that was answered, or of all attempts after an
-    api_error."""
+    """Wall time. For a local model, the time of each forward pass is divided equally among the requests that were not
+    finished then. For an endpoint, it is the time of the attempt that was answered or, after an api_error, of all
+    attempts."""
     finish_reason: str
     """stop (the model ended the text), length (max_tokens was reached), decided (more text could not change the
     answer), api_error (an endpoint never answered), or whatever else an endpoint reports."""
@@ -50,8 +51,9 @@ class Completion(NamedTuple):
 
     @property
     def shows_all_words(self) -> bool:
-        """Whether the text contains every token that the model wrote, for a model whose tokens are words (one from
-        scratch). Decoding drops special tokens: if one stood among the digits, the text is not the number written."""
+        """Whether the text contains every token that the model wrote; only for models from scratch, whose tokens are
+        words. Decoding drops special tokens, so if there was one among the digits, the text is not the number that was
+        written."""
         return len(self.text.split()) + self.ended == self.completion_tokens
 
 
@@ -81,11 +83,11 @@ class Engine(Protocol):
         ...
 
     def count_tokens(self, text: str) -> int:
-        """The number of tokens of an answer, or an upper bound if the tokenizer is not available."""
+        """The number of tokens in an answer, or an upper bound if the tokenizer is not available."""
         ...
 
     def tokens_needed(self, prompt: Prompt, completion: str) -> int | None:
-        """The number of tokens of prompt, completion and end token; None if the tokenizer is not available."""
+        """The number of tokens in prompt and completion, plus the end token; None if the tokenizer is not available."""
         ...
 
     def generate(
@@ -96,7 +98,7 @@ class Engine(Protocol):
         Args:
             requests: all requests of the job.
             sampling: how tokens are chosen.
-            done: indices of requests to leave out. The others get the same completions as in the whole job.
+            done: indices of requests to leave out. The others get the same completions as in the complete job.
         """
         ...
 
@@ -106,7 +108,7 @@ class BatchingEngine(Engine, Protocol):
     """An engine that forms its own batches, so that several processes can divide them."""
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
-        """The indices of requests that are computed together, in the order of `generate`."""
+        """The batches, as indices of requests, in the order in which `generate` computes them."""
         ...
 
 
@@ -138,8 +140,12 @@ class TokenizingEngine:
     def tokens_needed(self, prompt: Prompt, completion: str) -> int:
         return len(encode_prompt(prompt, self.tokenizer)) + self.count_tokens(completion) + 1
 
+    def decode(self, ids: list[int]) -> str:
+        """The text of token ids, without special tokens."""
+        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+
     def whole(self, prompt_ids: list[int], text: str) -> str:
-        """The text. If the prompt ended with the tag that opens thoughts, this tag is put before the text."""
+        """The text of a completion. If the prompt ended with the tag that opens thoughts, the tag is put before it."""
         return f"<think>{text}" if opens_thoughts(prompt_ids, self.tokenizer) else text
 
 
@@ -160,11 +166,11 @@ class ModelEngine(TokenizingEngine):
 def generate_together(
     engine: Engine, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
 ) -> Iterator[dict[int, Completion]]:
-    """Like `engine.generate`, but processes that each have a copy of the model take turns at its batches. Every process
-    gets all completions.
+    """Like `engine.generate`, but divides the batches among several processes, each with its own copy of the model.
+    Every process gets all completions.
 
-    Batches and completions are the same as in a single process. In each round, every process computes one batch;
-    successive batches have similar sizes, so that processes wait little for each other.
+    Batches and completions are the same as in a single process. In each round, every process computes one batch.
+    Successive batches have similar sizes, so processes do not wait long for each other.
     """
     if not isinstance(engine, BatchingEngine) or distributed.count() == 1:
         yield from engine.generate(requests, sampling, done)

@@ -1,17 +1,18 @@
 """Generation with a local model.
 
-This engine writes the same tokens as `generate` over unsorted batches, several times faster, for four reasons. Requests
-are sorted by group and length before they are divided into batches. The beginning that prompts share is computed once,
-and the rest without padding. Each request has its own budget and leaves the batch soon after it is finished. Tokens
-that a request is likely to write are drafted and checked several at a time (`lab.inference.speculation`).
+This engine writes the same tokens as `generate` of transformers does over unsorted batches. It is several times faster,
+for four reasons. Requests are sorted by group and length before they are divided into batches. The beginning that
+prompts share is computed once, and the rest without padding. Each request has its own budget, and leaves the batch soon
+after it is finished. Tokens that a request is likely to write are drafted, and checked several at a time
+(`lab.inference.speculation`).
 
-Shapes: B requests of a batch (fewer as they finish), Q tokens of a forward pass, V words of the vocabulary.
+Shapes: B requests in a batch (fewer as they finish), Q tokens in a forward pass, V words in the vocabulary.
 """
 
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import torch
@@ -29,26 +30,26 @@ from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
 
 _MOSTLY_RUNNING = 0.85
-"""Finished rows are removed from the cache when at most this share of the rows is still running. They are not removed
-at once, because each removal copies the cache."""
+"""Finished rows are removed from the cache as soon as at most this share of the rows is still running. They are not
+removed one by one, because each removal copies the cache."""
 _ROOM = 256
-"""The most new tokens of each request for which the cache has room at first. Budgets may be thousands, but are rarely
-used up."""
+"""At first, the cache has room for at most this many new tokens of each request. Budgets may be thousands of tokens,
+but are rarely used up."""
 _DECODED_AGAIN = 32
-"""A new token may change how the last few tokens decode, so at least this many are decoded again; fewer would do."""
+"""A new token may change how the last few tokens decode, so at least this many are decoded again. (Fewer would do.)"""
 
 
 class LocalEngine(ModelEngine):
-    """Each request leaves its batch soon after it is finished. `written / row_passes` is the mean number of tokens that
-    a request gets from a forward pass: 1 without speculation. Reading a prompt is one pass."""
+    """The engine described above. `written / row_passes` is the mean number of tokens that a request gets from a
+    forward pass: 1 without speculation. Reading a prompt is one pass."""
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, speculation: int = 0
     ) -> None:
-        """`speculation`: the most tokens that are drafted for a request in one forward pass; 0 for no drafts.
+        """`speculation`: the maximum number of tokens drafted for a request in one forward pass; 0 for no drafts.
 
-        Raises ModelError if speculation is on for a model whose answers begin with their highest digit: a draft that
-        ends a number would change the places of the digits before it.
+        Raises ModelError if there should be drafts for a model whose answers begin with their highest digit: a draft
+        that ends a number would change the places of the digits before it.
         """
         if speculation and getattr(model, "looks_ahead", False):
             what = "a draft may end a number, and this model's answers begin with their highest digit"
@@ -74,7 +75,7 @@ class LocalEngine(ModelEngine):
                 chooser = _Chooser(sampling, i) if sampling.temperature else None
                 # a batch uses nothing that another batch has written, so that a resumed run computes the same
                 passages = groups[requests[i].group] if self.speculation else None
-                rows.append(_Row(i, requests[i], prompts[i], chooser, passages, self.tokenizer))
+                rows.append(_Row(i, requests[i], prompts[i], chooser, passages, self.decode))
             for finished in self._complete(rows, reader):
                 wanted = {row.index: self._completion(row) for row in finished if row.index not in done}
                 if wanted:
@@ -99,7 +100,7 @@ class LocalEngine(ModelEngine):
     def _complete(self, rows: list["_Row"], reader: PromptReader) -> Iterator[list["_Row"]]:
         """Yields the rows that finish in the same forward pass.
 
-        The time of a pass is divided equally among the rows that were unfinished then.
+        The time of a pass is divided equally among the rows that were not finished then.
         """
         began = time.perf_counter()
         longest = max(len(row.prompt) for row in rows) + self.speculation
@@ -150,13 +151,13 @@ class LocalEngine(ModelEngine):
     def _completion(self, row: "_Row") -> Completion:
         written = row.tokens[len(row.prompt) :]
         said = written[:-1] if row.reason == "stop" else written
-        text = self.whole(row.prompt, str(self.tokenizer.decode(said, skip_special_tokens=True)))
+        text = self.whole(row.prompt, self.decode(said))
         return Completion(text, len(row.prompt), len(written), row.seconds, row.reason)
 
 
 def _choices(rows: list["_Row"], logits_BQV: torch.Tensor) -> Sequence[Iterable[Any]]:
-    """The next tokens of each row. Random tokens are drawn only when they are used: an unused draw would change all
-    later draws."""
+    """The next tokens of each row. A random token is drawn only when it is used, because an unused draw would change
+    all later ones."""
     choosers = [row.chooser for row in rows if row.chooser]
     if not choosers:
         return logits_BQV.argmax(-1).tolist()
@@ -173,17 +174,18 @@ class _Row:
         prompt: list[int],
         chooser: "_Chooser | None",
         passages: Passages | None,
-        tokenizer: PreTrainedTokenizerBase,
+        decode: Callable[[list[int]], str],
     ) -> None:
         self.index, self.request, self.prompt, self.chooser = index, request, prompt, chooser
         self.tokens = [*prompt]
         """The prompt and what has been written so far."""
         self.seconds, self.reason = 0.0, ""
         self._drafter = None if passages is None else Drafter(self.tokens, passages)
-        self._text = None if request.decided is never else _GrowingText(tokenizer)
+        self._text = None if request.decided is never else _GrowingText(decode)
 
     def draft(self, most: int) -> list[int]:
-        """A draft of the next tokens. It leaves out the last token of the budget, which the model adds to any draft."""
+        """A draft of the next tokens. It leaves room for one more token in the budget, because the model adds one to
+        every draft."""
         if self._drafter is None or self.reason:
             return []
         return self._drafter.draft(min(most, self._left() - 1))
@@ -222,8 +224,8 @@ class _Row:
 class _GrowingText:
     """The text of a growing sequence of tokens, without decoding all of them for each new token."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, decode: Callable[[list[int]], str]) -> None:
+        self._decode = decode
         self._settled, self._latest = "", []
 
     def add(self, token: int) -> str:
@@ -237,9 +239,6 @@ class _GrowingText:
                 self._settled, self._latest = self._settled + first, tail
         return whole
 
-    def _decode(self, tokens: list[int]) -> str:
-        return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
-
 
 class _Chooser:
     """Draws the tokens of one request from its own random stream, so they do not depend on the rest of the batch."""
@@ -249,8 +248,8 @@ class _Chooser:
         self.generator = torch.Generator().manual_seed(sampling.seed_of(index))
 
     def __call__(self, logits_V: torch.Tensor) -> torch.Tensor:
-        """Nucleus sampling (Holtzman et al. 2020): draws from the fewest likeliest tokens whose probabilities reach
-        `top_p`."""
+        """Nucleus sampling (Holtzman et al. 2020): draws from the smallest set of most likely tokens whose
+        probabilities add up to `top_p`."""
         sorted_V, tokens_V = torch.softmax(logits_V.float() / self.temperature, -1).sort(descending=True)
         before_V = sorted_V.cumsum(-1) - sorted_V
         place = torch.multinomial((sorted_V * (before_V < self.top_p)).cpu(), 1, generator=self.generator)

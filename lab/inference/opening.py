@@ -1,4 +1,4 @@
-"""Makes an engine from its config. The libraries of an engine are imported only if it is used."""
+"""Makes an engine from its config. An engine's libraries are imported only if the engine is used."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,15 +37,15 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
         _check_keys_of_scratch(config)
         given = "device" in config.model.model_fields_set
         run = loading.load_scratch(place, config.model.device if given else None)
-        set_for_this_test(run.model, config)
+        override_attention(run.model, config)
         return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)
-    set_for_this_test(model, config)
+    override_attention(model, config)
     return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)
 
 
 def _check_keys_of_scratch(config: LocalEngineConfig) -> None:
-    """Raises ModelError for keys of the config that would do nothing for a model from scratch."""
+    """Raises ModelError for keys of the config that would have no effect on a model from scratch."""
     model = config.model
     idle = {
         f"engine.model.dtype={model.dtype}": model.dtype == "bfloat16",
@@ -56,9 +56,9 @@ def _check_keys_of_scratch(config: LocalEngineConfig) -> None:
         raise ModelError(f"{model.name} is a model from scratch, which computes in float32: leave {wrong[0]} out")
 
 
-def set_for_this_test(model: "PreTrainedModel", config: LocalEngineConfig) -> None:
-    """Changes the attention of the loaded model, not of its saved weights, by `far_at_most`, `clip_distance` and
-    `spacing` of the config. Raises ModelError if the model cannot be changed in this way."""
+def override_attention(model: "PreTrainedModel", config: LocalEngineConfig) -> None:
+    """Changes the attention of the loaded model as `far_at_most`, `clip_distance` and `spacing` of the config say;
+    saved weights stay as they are. Raises ModelError if the model cannot be changed in this way."""
     from lab.models import loading
 
     if config.far_at_most:

@@ -22,11 +22,12 @@ from lab.text.examples import encode_prompt
 
 
 class PlainEngine(ModelEngine):
-    """Greedy generation in batches, in the order of the requests. A batch has the largest budget of its requests.
+    """Greedy generation in batches, in the order of the requests. The budget of a batch is the largest of its
+    requests'.
 
-    No request leaves a batch early. Tokens after its end, after its budget, or after its answer is decided are cut off
-    afterwards, and `written` does not count them. Completions therefore equal those of `LocalEngine`; only their cost
-    differs.
+    No request leaves its batch early. The tokens that it writes after its end, beyond its budget, or after its answer
+    is decided, are cut off afterwards, and `written` does not count them. So completions equal those of `LocalEngine`;
+    only their cost differs.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class PlainEngine(ModelEngine):
         ]
 
     def _rows(self, prompts: Sequence[Sequence[int]], budget: int, clock: "Clock") -> list[list[int]]:
-        """The tokens written after each prompt; they may go on after an end token."""
+        """The tokens written after each prompt; there may be more after an end token."""
         texts = [torch.tensor(prompt) for prompt in prompts]
         inputs = pad_sequence(texts, batch_first=True, padding_side="left")
         attended = pad_sequence([torch.ones_like(text) for text in texts], batch_first=True, padding_side="left")
@@ -91,15 +92,12 @@ class PlainEngine(ModelEngine):
         row = row[: request.max_tokens]
         said = list(itertools.takewhile(lambda token: token not in self.ends, row))
         # bisection works because a decided text stays decided
-        kept = bisect_left(range(1, len(said) + 1), True, key=lambda n: request.decided(self._decode(said[:n]))) + 1
+        kept = bisect_left(range(1, len(said) + 1), True, key=lambda n: request.decided(self.decode(said[:n]))) + 1
         if kept <= len(said):
-            return self._decode(said[:kept]), kept, "decided"
+            return self.decode(said[:kept]), kept, "decided"
         if len(said) < len(row):
-            return self._decode(said), len(said) + 1, "stop"
-        return self._decode(said), len(said), "length"
-
-    def _decode(self, tokens: list[int]) -> str:
-        return str(self.tokenizer.decode(tokens, skip_special_tokens=True))
+            return self.decode(said), len(said) + 1, "stop"
+        return self.decode(said), len(said), "length"
 
 
 class ScratchEngine(PlainEngine):
@@ -126,8 +124,8 @@ class Clock(StoppingCriteria):
         self.moments.append(time.perf_counter())
 
     def shares(self, counts: Sequence[int]) -> list[float]:
-        """Seconds of each request. The time of a pass is divided equally among the requests that were unfinished then,
-        as in `LocalEngine`, or among all if none was.
+        """The seconds of each request. As in `LocalEngine`, the time of a pass is divided equally among the requests
+        that were not finished then; if all were, among all.
 
         `counts`: how many tokens each request wrote.
         """

@@ -1,11 +1,11 @@
 """Reads prompts into a cache, computing shared beginnings once.
 
-Prompts become prefix trees (`lab.models.prefix_tree`), a few prompts at a time, because the states of a tree take
-memory. If the prompts of a group share a longer beginning, such as a rule, it is computed once for all trees in all
-batches. It is computed separately, so its states do not depend on the other prompts.
+Prompts are merged into prefix trees (`lab.models.prefix_tree`), only a few prompts in each, because the states of a
+tree take memory. If the prompts of a group share a longer beginning, such as a rule, it is computed once for all trees
+in all batches. It is computed separately, so its states do not depend on the other prompts.
 
-Shapes: B prompts of a piece, L tokens of the longest one, S tokens of the shared beginning, T nodes of a tree, V words
-of the vocabulary.
+Shapes: B prompts in a piece, L tokens in the longest one, S tokens in the shared beginning, T nodes in a tree, V words
+in the vocabulary.
 """
 
 import itertools
@@ -23,12 +23,12 @@ from lab.models.prefix_tree import PrefixTree
 from lab.models.row_places import biases_places, shareable, tree_places
 
 _TOKENS_A_TREE = {"cpu": 2048, "cuda": 8192}
-"""The most nodes of a tree, by device."""
+"""Maximum number of nodes in a tree, by device."""
 _BIASED_TOKENS_A_TREE = {"cpu": 512, "cuda": 2048}
-"""The same limits if heads have biases of their own, which are tables over all pairs of nodes."""
+"""The same limits for models whose heads have biases of their own, which are tables over all pairs of nodes."""
 _SHORTEST_START = 64
-"""The fewest tokens of a beginning that is computed separately. For a shorter one, a separate forward pass costs more
-than computing it in every tree."""
+"""A shared beginning is computed separately only if it has at least this many tokens. For a shorter one, a separate
+forward pass costs more than computing it in every tree."""
 
 
 class PromptReader:
@@ -112,8 +112,8 @@ def _layers(cache: DynamicCache) -> States:
 
 
 def _common_start(prompts: Sequence[list[int]]) -> tuple[int, ...]:
-    """The beginning that all prompts share. It is never a whole prompt, because the logits after the last token of each
-    prompt are needed.
+    """The beginning that all prompts share. It is never a complete prompt, because the logits after the last token of
+    each prompt are needed.
 
     In lexicographic order, the first and the last prompt share exactly what all prompts share.
     """

@@ -1,15 +1,15 @@
-"""Generation without the tokens that the window hides, so that a token costs the same however long the trace is.
+"""Generation without the tokens that the window hides, so that the cost of a token does not depend on the length of the
+trace.
 
-With a window, a token sees at each layer only the tokens whose position ids are at most `model.window` from its own.
-What the last layer computes for a token therefore depends only on tokens within a distance of window x layers. All
-other tokens can be dropped before the token is computed, and the logits stay those of the whole row. In a trace whose
-lines have the ids of their places (lab/models/trace_places.py), the tokens that remain are the few lines around the
-current one and the digits of the operands at these places; in running totals (lab/models/grid_places.py), a few rows
-and places.
+With a window, a token sees in each layer only the tokens whose position ids are at most `model.window` from its own. So
+what the last layer computes for a token depends only on tokens within a distance of window x layers. All other tokens
+can be dropped before the token is computed; the logits are the same as with the whole row. In a trace whose lines have
+the ids of their places (lab/models/trace_places.py), the tokens that remain are the few lines around the current one
+and the digits of the operands at these places; in running totals (lab/models/grid_places.py), a few rows and places.
 
-There is no cache: for each new token, the tokens that are still seen are read again. `read` counts them.
+There is no cache: for each new token, the tokens that are still visible are read again. `read` counts them.
 
-Shapes: B unfinished rows, K tokens of a row so far, S the largest number of tokens that are still seen in a row.
+Shapes: B unfinished rows, K tokens so far in a row, S the largest number of tokens that are still visible in a row.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class ErasingEngine(PlainEngine):
     """Like `PlainEngine`, for models from scratch with a window. The completions are the same."""
 
     def __init__(self, model: NumberLlama, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
-        """Raises ModelError if some head sees beyond any window."""
+        """Raises ModelError if the model has no window, or has heads that ignore it."""
         super().__init__(model, tokenizer, batch_size, by_group=True)
         if not model.config.window or model.config.stick_breaking:
             raise ModelError(
@@ -37,9 +37,9 @@ class ErasingEngine(PlainEngine):
         self.number_model = model.eval()
         self.reach = model.config.window * len(model.model.layers)
         self.read = 0
-        """How many token states forward passes have computed so far."""
+        """How many tokens the forward passes have read so far."""
         self.whole_rows = 0
-        """How many it would have been if every pass had read whole rows."""
+        """How many they would have read if every pass had read whole rows."""
 
     def _rows(self, prompts: Sequence[Sequence[int]], budget: int, clock: Clock) -> list[list[int]]:
         rows = [list(prompt) for prompt in prompts]
@@ -54,7 +54,7 @@ class ErasingEngine(PlainEngine):
         return [row[len(prompt) :] for row, prompt in zip(rows, prompts, strict=True)]
 
     def _next(self, rows: Sequence[Sequence[int]]) -> list[int]:
-        """The most likely token after each row, computed from those of its tokens that it still sees."""
+        """The most likely token after each row, computed from those tokens of the row that are still visible."""
         parts = [self._seen(torch.tensor(row, device=self.model.device)) for row in rows]
         tokens_BS, positions_BS, segments_BS = (
             pad_sequence([part[place] for part in parts], batch_first=True) for place in range(3)
@@ -67,7 +67,7 @@ class ErasingEngine(PlainEngine):
         return logits_BSV[torch.arange(len(rows)), ends_B].argmax(-1).tolist()
 
     def _seen(self, row_K: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Tokens, position ids and segments of those tokens that the last token of a row still sees."""
+        """The tokens that are still visible from the last token of a row, with their position ids and segments."""
         model = self.number_model
         positions_K, segments_K = model.positions(row_K[None])[0], model.segments(row_K[None])[0]
         distances_K = distances(positions_K[None, -1:], positions_K[None], model.config.circle, model.config.grid)[0, 0]

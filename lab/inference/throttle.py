@@ -1,12 +1,12 @@
-"""How all requests to an endpoint react to its rate limit together.
+"""Slows down all requests to an endpoint together when it reports a rate limit.
 
-A server that gets too many requests refuses one (429), and may say how long to wait (Retry-After). This has three
-effects on all requests:
+A server that gets too many requests refuses some of them (429), and may say how long to wait (Retry-After). A refusal
+has three effects on all requests:
 
-pause         No request starts before the wait is over. Each request then waits a random time longer, up to half the
-              wait, so that they do not all come back at the same instant.
-concurrency   The limit on requests in flight is halved. It then grows again by one each time that as many answers
-              have arrived as it allows requests (additive increase, multiplicative decrease, as in TCP: RFC 5681).
+pause         No request starts before the wait is over. Each request then waits for an additional random time, up to
+              half the wait, so that they do not all come back at once.
+concurrency   The limit on requests in flight is halved. It grows again by one each time that as many answers as the
+              limit have arrived (additive increase, multiplicative decrease, as in TCP: RFC 5681).
 backing off   If the server names no wait, or one that is too short, the wait doubles until a request is accepted.
 
 Requests that were in flight when the pause began count as one refusal, even if several of them are refused too.
@@ -24,7 +24,8 @@ class Throttle:
     """Lets requests to an endpoint start. All times are those of the event loop, in seconds."""
 
     def __init__(self, concurrency: int, longest_wait: float) -> None:
-        """`concurrency`: the most requests in flight. `longest_wait`: the most seconds of a pause, before jitter."""
+        """`concurrency`: maximum number of requests in flight. `longest_wait`: the longest pause in seconds, without
+        the random part."""
         self._most, self._longest_wait = concurrency, longest_wait
         self.places = float(concurrency)
         """How many requests may be in flight; rounded down when it is used."""
@@ -38,7 +39,7 @@ class Throttle:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[float]:
-        """Waits for a free place and for the end of the pause, and occupies the place. Yields the time of its start."""
+        """Waits for a free place and for the end of the pause, and occupies the place. Yields the time of the start."""
         while self._in_flight >= int(self.places):
             self._freed.clear()
             await self._freed.wait()
@@ -55,12 +56,12 @@ class Throttle:
             self._freed.set()
 
     def passed(self) -> None:
-        """To be called when a request was answered."""
+        """Call this when a request has been answered."""
         self._pauses, self._refused_since = 0, None
         self.places = min(self._most, self.places + 1 / self.places)
 
     def refused(self, began: float, asked: float | None) -> float:
-        """To be called when a request was refused.
+        """Call this when a request has been refused.
 
         Args:
             began: when the request was sent.

@@ -22,7 +22,7 @@ from lab.models.swaps import recorded
 from lab.text.examples import encode_prompt
 
 _RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""The ranks for which vLLM reserves room; another rank gets the next larger one."""
+"""The ranks for which vLLM can reserve room; for any other rank, the next larger one is reserved."""
 
 
 class Subject(NamedTuple):
@@ -64,8 +64,8 @@ def _said(file: Path) -> dict[str, Any]:
 
 class VllmEngine(TokenizingEngine):
     def __init__(self, config: VllmConfig) -> None:
-        """Raises ModelError, in one line, if vLLM is not installed, cannot load the model, or would compute something
-        other than the lab does (see `subject`)."""
+        """Raises ModelError, in one line, if vLLM is not installed, cannot load the model, or would compute it
+        differently from the lab (see `subject`)."""
         base, adapters, rank = subject(config.model)
         try:
             vllm: Any = importlib.import_module("vllm")  # the package, not this file
@@ -94,7 +94,7 @@ class VllmEngine(TokenizingEngine):
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`. vLLM shares prefixes and forms batches itself. The batches here only limit how many answers are
+        """See `Engine`. vLLM itself shares prefixes and forms batches. The batches here only limit how many answers are
         lost if the process is killed."""
         left = iter([index for index in range(len(requests)) if index not in done])
         while batch := list(itertools.islice(left, self.config.batch_size)):

@@ -1,1 +1,1 @@
-"""Makes one static site from many runs: records in, a folder of pages and side files out. No model, no torch."""
+"""Makes one static site from many runs: reads run directories, writes a page and side files. No model, no torch."""

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from pydantic import AfterValidator, Field, ValidationError
 
 from lab.config.schema import Section
-from lab.errors import RunError
+from lab.errors import RunError, mistakes
 
 _PAGE = re.compile(r"\A---\n(.*?\n)---\n(.*)\Z", re.DOTALL)
 _TITLE_OR_IMAGE = re.compile(r"^(?:# F-|!\[).*$", re.MULTILINE)
@@ -28,7 +28,7 @@ Group = Literal["length", "pretrained", "circuits", "tokens and formats", "rules
 GROUPS: tuple[Group, ...] = get_args(Group)
 
 LONGEST_CLAIM = 25
-"""The most words that a claim may have."""
+"""The maximum number of words in a claim."""
 
 
 def _short(claim: str) -> str:
@@ -41,21 +41,21 @@ class Finding(Section):
     """The front matter of a finding."""
 
     id: Annotated[str, Field(pattern=r"^F-\d{3}$")]
-    """The name by which the finding is cited; it never changes."""
+    """The name by which the finding is cited. It never changes."""
     claim: Annotated[str, AfterValidator(_short)]
     status: Literal["holds", "negative", "open", "superseded"]
-    """negative: what was hoped for did not happen. open: the evidence does not decide it."""
+    """negative: the expected effect did not occur. open: the evidence does not decide the question."""
     group: Group
     models: list[str]
     seeds: Annotated[int, Field(ge=0)]
-    """How many trained models the headline rests on; 0 if nothing was trained."""
+    """The number of trained models that the headline is based on; 0 if nothing was trained."""
     n: str
     """What was counted, and how many."""
     device: str
     date: date
     commands: Annotated[list[str], Field(min_length=1)]
     artefacts: Annotated[list[str], Field(min_length=1)]
-    """Files of the repository that hold the evidence or make it, relative to its root."""
+    """Files that contain or produce the evidence, relative to the root of the repository."""
     headline: str
     """The key figure."""
 
@@ -79,8 +79,7 @@ def read(path: Path) -> Page:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise RunError(f"{path}: {' '.join(str(error).split())}") from None
     except ValidationError as error:
-        wrong = [f"{path}: {'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
-        raise RunError("\n".join(wrong)) from None
+        raise RunError("\n".join(f"{path}: {line}" for line in mistakes(error))) from None
 
 
 def findings(folder: Path) -> list[Page]:
@@ -129,7 +128,7 @@ def _entry(page: Page, root: Path, site: Path) -> Article:
 
 
 def _named(name: str, html: str) -> str:
-    """HTML whose tables scroll if they are wide, and have the headings and the name that a screen reader needs."""
+    """The HTML, with tables that scroll if they are wide and have the headings and names that screen readers need."""
     wide = f'<div class="wide" tabindex="0" role="region" aria-label="{escape(name)}">'
     html = re.sub(r"<th(?=[ >])", '<th scope="col"', html)
     html = html.replace("<table>", f'{wide}<table><caption class="hidden">{escape(name)}</caption>')

@@ -1,4 +1,4 @@
-"""Reads run directories into plain records, whether finished, unfinished or damaged."""
+"""Reads run directories into plain records: finished, unfinished and damaged ones."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _SHAPES = {"benchmark": dict, "data": dict, "engine": dict, "training": dict, "i
 
 @dataclass
 class Record:
-    """One run directory. `notes` say what could not be read; everything else is kept."""
+    """One run directory. `notes` say what could not be read; everything else is still shown."""
 
     run: Run
     name: str
@@ -33,7 +33,7 @@ class Record:
 
     @contextmanager
     def noting(self, what: str) -> Iterator[None]:
-        """Turns any error from a damaged file into a note, so that it never stops the rest."""
+        """Turns any error that a damaged file causes into a note, so that the rest is still read."""
         try:
             yield
         except LabError as error:
@@ -58,19 +58,20 @@ def gather(paths: Iterable[Path]) -> list[Record]:
 
 def _runs_below(folder: Path) -> Iterator[Path]:
     seen: set[str] = set()
-    # runs may be links to another disk, and links may form circles
+    # runs may be links to another disk, and links may form cycles
     for place, folders, files in os.walk(folder, followlinks=True):
         again = (real := os.path.realpath(place)) in seen
         seen.add(real)
         if not again and {"status", "config.yaml"} & set(files):
             yield Path(place)
-        # a hidden folder beside a run is one that is being written or thrown away
+        # a hidden folder beside a run is one that is being written or removed
         below = [] if again or "status" in files or "config.yaml" in files else folders
         folders[:] = sorted(name for name in below if not name.startswith("."))
 
 
 def _as_ours(config: dict[str, Any]) -> dict[str, Any]:
-    """The config. Raises an error if it has another shape than the lab's: other programs write a config.yaml too."""
+    """The config. Raises an error if it does not have the shape of the lab's configs: other programs also write
+    config.yaml files."""
     for key, shape in _SHAPES.items():
         if not isinstance(config.get(key) or shape(), shape):
             raise RunError(

@@ -1,4 +1,4 @@
-"""The first page: what each run scored, when, and by which command; the seeds of a setting share one row.
+"""The first page: what each run scored, when, and with which command. The seeds of one setting share a row.
 
 A score is the share of right answers (exact match, strict reading) among all problems of one part of a run: its trained
 lengths, the lengths beyond, or the answers before or after fine-tuning.
@@ -20,7 +20,7 @@ from lab.site.series import SUMS, Series
 Scores = Mapping[str, Estimate]
 
 MOSTLY = 0.5
-"""A run masters a length if the whole interval of its exact match there is above this."""
+"""A run masters a length if the interval of its exact match there lies entirely above this."""
 
 
 class Row(NamedTuple):
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     record: Record
     ended: str
     minutes: float | None
-    """Minutes of training, over all starts; None if the run trained nothing."""
+    """Minutes of training, over all starts of the run; None if it trained nothing."""
     scores: Scores
 
 
@@ -44,7 +44,7 @@ class Fold(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The run that masters the longest numbers in a family of tasks, and its score there."""
+    """The run that masters the longest numbers in a family of tasks, and its score at that length."""
 
     family: str
     number: int
@@ -77,7 +77,8 @@ def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
 
 
 def fold(rows: Sequence[Row]) -> list[Fold]:
-    """Folds rows whose configs differ only in the seed, or other keys of `RunConfig`, into one at the first's place."""
+    """Combines rows whose configs differ only in the seed, or in other keys of `RunConfig`, into one, at the place of
+    the first."""
     groups: dict[str, list[Row]] = {}
     for one in rows:
         setting = {key: value for key, value in one.record.config.items() if key not in RunConfig.model_fields}
@@ -100,7 +101,7 @@ def fold(rows: Sequence[Row]) -> list[Fold]:
 def best(found: Iterable[tuple[Row, Sequence[Series]]]) -> list[Best]:
     """For each family of tasks, the run that masters the greatest length.
 
-    If no run masters any length, it is the one whose exact match at some length has the highest lower bound.
+    If no run masters any length, it is the run whose exact match at some length has the highest lower bound.
     """
     entries = [entry for one, series in found if one.record.status != "damaged" for entry in _entries(one, series)]
     leading: dict[str, Best] = {}
@@ -146,7 +147,7 @@ def _pooled(cells: Iterable[list[Any]]) -> Estimate | None:
 
 
 def _mean(runs: Sequence[Scores], same_problems: bool) -> Scores:
-    """Means over the seeds that have scores; seeds that are still running have none. `same_problems`: see
+    """Means over the seeds that have scores; those that are still running have none. `same_problems`: see
     `seeds_proportion`."""
     seeds = [scores for scores in runs if scores]
     if len(seeds) < 2:
@@ -167,8 +168,8 @@ def _shared_name(names: Sequence[str]) -> str:
 
 
 def _ended(record: Record) -> str:
-    """When the status was last written, according to the file's date, which copying may have changed. Empty for a run
-    that has not ended."""
+    """When the status was last written, according to the file's date (which copying may change). Empty for a run that
+    has not ended."""
     if record.status in ("running", "interrupted"):
         return ""  # it was written at the start
     path = record.run.path / "status"

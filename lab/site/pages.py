@@ -1,9 +1,8 @@
-"""Writes the site: one page that contains its scripts, styles and aggregates, and side files. It is written as a whole
-or not at all.
+"""Writes the site, as a whole or not at all: one page with its scripts, styles and aggregates, and side files.
 
 index.html            everything except what is loaded on demand
-written.js            this version's name: while a run is running, the page checks whether there is a newer one
-<version>/            what this version loads, so that a page that is still open never shows a later version's files:
+written.js            this version's name: as long as a run is active, the page checks whether there is a newer one
+<version>/            what this version loads, so that a page that is still open never shows files of a later version:
   runs/<n>/*.js       how run n was run, its tables, its training, scores by length, its samples
   runs/<n>/figures/   the figures of run n
   probing/<n>.html    the page of a probing run: figures and attention patterns
@@ -33,7 +32,7 @@ from lab.smallest_adder import leaderboard as adders
 from lab.smallest_adder.stored_verdicts import known
 
 MARK = '<meta name="generator" content="the number lab">'
-"""Marks a site of the lab, which may be replaced; a folder without this mark is never touched."""
+"""Marks a site of the lab, which may be replaced. A folder without this mark is never changed."""
 
 SCRIPTS = ("data", "elements", "address", "saving", "text", "charts", "choosers", "performance", "heatmap", "errors")
 SCRIPTS += ("samples", "compare", "training", "runs", "refresh", "main")
@@ -137,7 +136,7 @@ def render(shown: Shown) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural unless the number is 1."""
+    """A number with its noun, which is in the plural unless the number is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -179,9 +178,9 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> tuple
 
 
 def _write_samples(number: int, record: Record, into: list[dict[str, Any]], folder: Path) -> dict[str, int]:
-    """Writes side files for each file of samples, and appends what the page should know about it to `into`.
+    """Writes side files for each samples file of a run, and appends what the page should know about it to `into`.
 
-    Returns the index in `into` for each file, by its name.
+    Returns the index in `into` of each samples file, by its name.
     """
     benchmark = (record.config.get("benchmark") or {}).get("kind", "")
     places = {}
@@ -220,7 +219,8 @@ def _entry(found: series.Series, run: int | None) -> dict[str, Any]:
 
 
 def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:
-    """The leaderboard of the runs' submissions and of those in the folder of experiments, each table with its note."""
+    """The leaderboard of the submissions in runs and in the folder of experiments, and the published one. Each table
+    has its note."""
     places = [(record, record.name, record.run.path / "submission.py") for record in records]
     its_own = Record(Run(log), "experiments")
     places += [(its_own, path.stem, path) for path in sorted(log.glob("*.py"))]

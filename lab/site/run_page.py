@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +12,7 @@ from lab.benchmarks import compare
 from lab.benchmarks.results import read_summary
 from lab.drawing.tables import percent
 from lab.errors import RunError
+from lab.runs import leaves
 from lab.site.gather import Record
 from lab.site.overview import Scores
 from lab.site.scripts import write_script
@@ -22,7 +22,7 @@ _TABLES = MarkdownIt("zero").enable("table")
 """Renders tables only: links, images and HTML stay text."""
 
 LARGEST_TABLE = 200_000
-"""The most characters of a table that is shown; longer ones are only on disk."""
+"""Maximum number of characters in a table that is shown; longer tables are only on disk."""
 PICTURES = (".png", ".svg")
 
 
@@ -35,7 +35,7 @@ def write(name: str, record: Record, scores: Scores, folder: Path) -> None:
         "tables": _tables(record),
         "figures": _figures(name, record, folder),
         "config": record.config_text,
-        "settings": dict(_settings(record.config)),
+        "settings": {key: _shown(value) for key, value in leaves(record.config) if key},
         "command": _text(record.run.path / "command.txt"),
         "environment": _text(record.run.path / "environment.json"),
     }
@@ -68,13 +68,8 @@ def _progress(record: Record) -> list[str]:
     return []
 
 
-def _settings(config: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, str]]:
-    """Each setting of a config by its dotted key, such as ("model.name", "toy")."""
-    for key, value in config.items():
-        if isinstance(value, Mapping) and value:
-            yield from _settings(value, f"{section}{key}.")
-        else:
-            yield f"{section}{key}", json.dumps(value, default=str) if isinstance(value, list) else str(value)
+def _shown(setting: Any) -> str:
+    return json.dumps(setting, default=str) if isinstance(setting, list) else str(setting)
 
 
 def _text(path: Path) -> str:
@@ -82,7 +77,7 @@ def _text(path: Path) -> str:
 
 
 def _error(record: Record) -> str:
-    """The last lines of a run that did not finish, if a sweep beside it kept its log."""
+    """The last lines of the log of a run that did not finish, if a sweep beside it has its log."""
     if record.status == "finished":
         return ""
     logs = sorted(record.run.path.parent.glob(f"*/logs/{record.run.path.name}.log"))

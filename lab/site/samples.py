@@ -1,8 +1,9 @@
-"""Writes the samples of a run as side files: a directory of all samples, and chunks of up to 200, loaded on demand.
+"""Writes the samples of a run as side files: a directory of all samples, and chunks of up to 200, which are loaded on
+demand.
 
-The directory gives the task, length and outcome of each sample; an outcome takes one character, so that hundreds of
-thousands of samples can be filtered without loading them. A text of more than LONG characters is shortened in its chunk
-and complete in a file of its own.
+The directory has the task, length and outcome of each sample, with one character for an outcome, so that hundreds of
+thousands of samples can be filtered without loading them. A text of more than LONG characters is shortened in its
+chunk, and is complete in a file of its own.
 """
 
 from collections import Counter
@@ -40,29 +41,18 @@ CHUNK = 200
 CHUNK_CHARACTERS = 1_000_000
 LONG = 10_000
 KEPT = 2_000
-"""How many characters of such a long text its chunk contains."""
+"""The number of characters of such a long text that its chunk contains."""
 FACT = 300
-"""The most characters of a short fact, such as an operand."""
+"""The maximum number of characters in a fact, such as an operand."""
 
 _TOLD = {"index", "task", "task_key", "representation", "length", "digits", "prompt", "text", "reasoning", "answer"}
-_TOLD |= {
-    *SUM_READINGS,
-    "outcome",
-    "given",
-    "exact_match",
-    "asked",
-    "success",
-    "digit_match",
-    "dlength",
-    "api_error",
-    "error",
-    "model",
-}
-"""Fields that have their own place on a card; the other fields are its facts."""
+_TOLD |= {*SUM_READINGS, "outcome", "given", "exact_match", "asked", "success", "digit_match", "dlength", "api_error"}
+_TOLD |= {"error", "model"}
+"""Fields that have a place of their own on a card; the other fields are its facts."""
 
 
 class Alignment(NamedTuple):
-    """The digits of the truth and of an answer, aligned in columns; a blank stands for a digit that one lacks."""
+    """The digits of the right answer and of a given one, aligned in columns; a blank stands for a missing digit."""
 
     truth: str
     given: str
@@ -71,14 +61,14 @@ class Alignment(NamedTuple):
 def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") -> dict[str, Any] | None:
     """Writes the samples below `folder`/`name`, and returns what the page should know; None if there are no samples.
 
-    The page should know n, the digest of the problems, how many of them failed at the endpoint, the outcomes by task
+    The page should know n, the digest of the problems, how many questions failed at the endpoint, the outcomes by task
     and length, and how many records were not samples.
 
     Args:
         name: the name of the side files.
         samples: the records of a samples file.
         folder: the folder of the site.
-        benchmark: stands in for the task of samples that do not name one.
+        benchmark: used as the task of samples that do not name one.
     """
     records = list(samples)
     kept = [_with_task(record, benchmark) for record in records if _is_sample(record)]
@@ -114,7 +104,7 @@ def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") 
 
 
 def digest(samples: Iterable[Sample]) -> str:
-    """A fingerprint of the problems: two files of samples have the same one if they ask the same problems in the same
+    """A fingerprint of the problems. Two samples files have the same one if they ask the same problems in the same
     order."""
     problems = [
         (*place(sample), *(str(sample.get(key)) for key in ("index", "a", "b", "asked", "answer")))
@@ -140,8 +130,8 @@ def place(sample: Sample) -> tuple[str, int]:
 def outcome(sample: Sample) -> str:
     """The outcome of a sample in the strict reading, one of OUTCOMES.
 
-    For integer sums it is the class of the error (lab/numbers/taxonomy.py); for other tasks it is right or wrong. A sum
-    with the right value but another text, such as 007, is not an exact match and has its own outcome.
+    For integer sums, it is the class of the error (lab/numbers/taxonomy.py); for other tasks, it is right or wrong. A
+    sum with the right value but another text, such as 007, is not an exact match and has an outcome of its own.
     """
     if sample.get("api_error"):
         return "api_error"
@@ -186,9 +176,9 @@ def card(sample: Sample, ended: str) -> dict[str, Any]:
 
 
 def align(given: str, truth: str, form: Representation) -> Alignment | None:
-    """Aligns two numbers part by part, as digit match does (lab/numbers/metrics.py); None if one has another form.
+    """Aligns two numbers part by part, as digit match does (lab/numbers/metrics.py); None if one is not of this form.
 
-    A sign, which no form allows, gets its own column before an integer.
+    A sign, which no form allows, gets a column of its own before an integer.
     """
     signs = [text[:1] if form is Integer and text[:1] in "+-" else "" for text in (truth, given)]
     try:
@@ -213,8 +203,8 @@ def _answer_form(sample: Sample) -> Representation:
 
 
 def _with_task(sample: Sample, benchmark: str) -> dict[str, Any]:
-    """The sample with its task's full name. Samples of the sums benchmarks name no task, and call the length digits.
-    Those of own questions have neither, so their length is that of the digits in the answer."""
+    """The sample with the key of its task. Samples of the sums benchmarks name no task, and their length is called
+    `digits`. Those of own questions have neither; their length is the number of digits in the answer."""
     if "task" in sample:
         return {**sample, "task_key": f"{sample['task']}_{sample['representation']}"}
     digits = sum(map(str.isdigit, str(sample["answer"]))) if "asked" in sample else sample["digits"]
@@ -222,10 +212,10 @@ def _with_task(sample: Sample, benchmark: str) -> dict[str, Any]:
 
 
 def _is_sample(record: Any) -> bool:
-    """Whether a record has the fields of a sample; a file on disk may contain anything."""
+    """Whether a record has the fields of a sample. A file on disk may contain anything."""
     if not isinstance(record, dict) or not isinstance(record.get("index"), int) or "answer" not in record:
         return False
-    if "asked" in record:  # a question of somebody's own
+    if "asked" in record:  # one of the user's own questions
         return True
     size = record.get("length" if "task" in record else "digits")
     return isinstance(size, int) and ("task" not in record or "representation" in record)

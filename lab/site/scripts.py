@@ -2,7 +2,7 @@
 is a script.
 
 Files are ASCII and contain no "<". So no text can end the script that contains it, and half a surrogate pair, which
-UTF-8 cannot encode, is preserved.
+UTF-8 cannot encode, is kept.
 """
 
 import json
@@ -17,7 +17,7 @@ def as_json(value: Any) -> str:
 
 
 def write_script(name: str, value: Any, folder: Path) -> None:
-    """Writes `folder`/<name>.js, which hands a value to the page (templates/data.js).
+    """Writes `folder`/<name>.js, which passes a value to the page (templates/data.js).
 
     Args:
         name: the name by which the page asks for the value.

@@ -73,13 +73,12 @@ def of_record(record: Record) -> list[Series]:
 
 
 def published() -> list[Series]:
-    """The paper's own figures by range: means without an interval or n, which the paper does not give."""
+    """The paper's own figures by range. They are means without interval or n, which the paper does not report."""
     found: dict[str, Series] = {}
     for row in PUBLISHED:
         if row.ranges:
-            shots = f", {row.shots}-shot" if row.shots else ""
-            label = f"{row.model}{shots} (paper, {row.source})"
-            cells = found.setdefault(label, Series(label, "published", samples="")).ranges.setdefault(row.task, {})
+            series = found.setdefault(row.label, Series(row.label, "published", samples=""))
+            cells = series.ranges.setdefault(row.task, {})
             for name, value in row.ranges.items():
                 estimates = cells.setdefault(name, [[None] * len(METRICS)])[0]
                 estimates[METRICS.index(row.metric)] = [value, None, None, None]
@@ -87,7 +86,7 @@ def published() -> list[Series]:
 
 
 def estimate(found: Mapping[str, Any] | None) -> list[float | int | None] | None:
-    """[value, low, high, n], rounded to what a chart can show; None if there is no finite value."""
+    """[value, low, high, n], rounded to the precision of a chart; None if there is no finite value."""
     if not found or not math.isfinite(found["value"]):
         return None
     parts = [found[key] for key in ("value", "low", "high")]

@@ -15,7 +15,7 @@ QUANTITIES = {
     "grad_norm": "gradient norm",
 }
 POINTS = 400
-"""The most points of a curve; more would not be visible in a chart."""
+"""The maximum number of points in a curve; more would not be visible in a chart."""
 
 
 def curves(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Points]:
@@ -41,6 +41,6 @@ def exact_match(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points
 
 
 def _thinned(points: Points) -> Points:
-    """At most POINTS of the points, evenly spread; the last point is kept."""
+    """At most POINTS of the points, spread evenly; the last point is always kept."""
     step = -(-len(points) // POINTS)
     return [point for number, point in enumerate(reversed(points)) if number % step == 0][::-1]

@@ -1,1 +1,1 @@
-"""Many runs of one command, made from a single config: which runs there are, and how they are started."""
+"""Many runs of one command from a single config: which runs there are, how they are started, and their results."""

@@ -11,7 +11,8 @@ from typing import Any
 from lab.config.loading import load
 from lab.config.schema import RunConfig
 from lab.errors import ConfigError, LabError
-from lab.sweeping.config import COMMANDS, SweepConfig
+from lab.sweeping.config import COMMANDS, SweepConfig, ValuesResults
+from lab.sweeping.paths import check_paths
 
 
 @dataclass(frozen=True)
@@ -19,17 +20,17 @@ class SweepCell:
     """One setting of a sweep; it has a run for each seed."""
 
     labels: Mapping[str, str]
-    """What the cell tries: a value for each key of the grid, and under "cell" its name if it is one of `cells`."""
+    """What the cell tries: a value for each key of the grid and, if it is one of `cells`, its name under "cell"."""
     changes: Mapping[str, Any]
 
     @property
     def name(self) -> str:
-        """The part of its runs' names that stands for the cell. A value that is text stands alone; another value stands
-        after the last part of its key."""
+        """The part of its runs' names that stands for the cell. Values that are text are written alone, all others
+        after the last part of their key."""
         parts = []
         for key, label in self.labels.items():
-            says_itself = key == "cell" or _is_of_words(self.changes[key])
-            parts.append(_slug(label if says_itself else f"{key.rpartition('.')[2]} {label}"))
+            is_text = key == "cell" or _is_text(self.changes[key])
+            parts.append(_slug(label if is_text else f"{key.rpartition('.')[2]} {label}"))
         return "_".join(parts)
 
     @property
@@ -57,10 +58,10 @@ class Trial:
 
 
 def trials(sweep: SweepConfig) -> list[Trial]:
-    """The trials of a sweep, all cells of one seed before the next seed, so that a sweep cut short is still balanced.
+    """The trials of a sweep: all cells of one seed before the next seed, so that a sweep that is cut short is balanced.
 
-    Raises `ConfigError` before anything runs, with one line for each problem: a wrong config, two cells with the same
-    name, or a run directory that belongs to another run.
+    Raises `ConfigError` before anything runs, with one line for each problem: a wrong config, a path in `results` that
+    leads nowhere, two cells with the same name, or a run directory that belongs to another run.
     """
     complaints: dict[str, list[str]] = {}
     cells: dict[str, SweepCell] = {}
@@ -82,7 +83,8 @@ def trials(sweep: SweepConfig) -> list[Trial]:
 
 
 def _seeded(sweep: SweepConfig, cell: SweepCell) -> dict[int, Trial]:
-    """The trials of a cell, by seed. Raises `LabError` if its config is wrong, or a run directory is another run's."""
+    """The trials of a cell, by seed. Raises `LabError` if its config or a path in `results` is wrong, or if a run
+    directory belongs to another run."""
     command = COMMANDS[sweep.command]
     changes = [f"{key}={_yaml(value)}" for key, value in cell.changes.items()]
     found: dict[int, Trial] = {}
@@ -90,8 +92,11 @@ def _seeded(sweep: SweepConfig, cell: SweepCell) -> dict[int, Trial]:
     for seed in sweep.seeds:
         name = f"{sweep.run_prefix or sweep.name}_{cell.name}_{seed}"
         own = [f"name={_yaml(name)}", f"seed={seed}", f"output={_yaml(str(sweep.output))}", "resume=true"]
-        # The configs of a cell differ only in seed and name, so if one is valid, all are: load and check only one.
-        checked = checked or load(command.schema, sweep.config, [*changes, *own])
+        # The configs of a cell differ only in seed and name, so only one is loaded and checked.
+        if not checked:
+            checked = load(command.schema, sweep.config, [*changes, *own])
+            if isinstance(sweep.results, ValuesResults):
+                check_paths(sweep.results, checked)
         config = checked.model_copy(update={"name": name, "seed": seed})
         words = (sys.executable, "-m", *command.words, str(sweep.config), *changes, *own)
         found[seed] = Trial(cell, config, words)
@@ -118,12 +123,12 @@ def _complaint(cells: list[str], line: str, of: int) -> str:
     return f"cell{'s' if len(cells) > 1 else ''} {', '.join(cells[:3])}{more}: {line}"
 
 
-def _is_of_words(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(part, str) for part in value))
 
 
 def _label(value: Any) -> str:
-    if _is_of_words(value):
+    if _is_text(value):
         return value if isinstance(value, str) else ", ".join(value)
     return _yaml(value)
 

@@ -40,13 +40,13 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
 
 
 class LocalLauncherConfig(Section):
-    """Runs as processes on this machine. They end when the sweep ends, for whatever reason."""
+    """Runs as processes on this machine. When the sweep ends, for whatever reason, they end too."""
 
     kind: Literal["local"] = "local"
     jobs: int = Field(default=1, ge=1)
-    """How many runs go on at a time. They share the cores evenly (OMP_NUM_THREADS is set, unless it already is)."""
+    """How many runs are active at a time. They share the cores evenly (through OMP_NUM_THREADS, unless it is set)."""
     gpus: list[int] = Field(default=[])
-    """The GPUs that runs take, one for each run at a time (CUDA_VISIBLE_DEVICES). If empty, all runs see all GPUs."""
+    """The GPUs to use, one for each active run (through CUDA_VISIBLE_DEVICES). If empty, all runs see all GPUs."""
 
     @model_validator(mode="after")
     def _a_device_each(self) -> Self:
@@ -56,37 +56,38 @@ class LocalLauncherConfig(Section):
 
 
 class SlurmLauncherConfig(Section):
-    """Runs as SLURM jobs, through submitit. Jobs go on when the sweep ends; a restarted sweep waits for them."""
+    """Runs as SLURM jobs, through submitit. Jobs continue when the sweep ends; a restarted sweep waits for them."""
 
     kind: Literal["slurm"] = "slurm"
     cluster: Literal["slurm", "local"] = "slurm"
-    """local: submitit's jobs on this machine, to rehearse a sweep without SLURM."""
+    """local: submitit's local jobs, to try out a sweep on this machine without SLURM."""
     jobs: int = Field(default=64, ge=1)
-    """How many jobs are submitted at a time."""
+    """How many jobs are submitted or running at a time."""
     partition: str | None = None
     account: str | None = None
     qos: str | None = None
     constraint: str | None = None
     gpus: int = Field(default=1, ge=0)
-    """GPUs of each job. The next three keys are per job too."""
+    """Number of GPUs of each job. The next three keys are also per job."""
     cpus: int = Field(default=8, ge=1)
     memory_gb: int | None = Field(default=None, ge=1)
     minutes: int = Field(default=60, ge=1)
     requeues: int = Field(default=3, ge=0)
-    """How often a job that ran out of time is queued again. It continues where it stopped."""
+    """How many times a job that runs out of time is queued again. It continues where it stopped."""
     setup: list[str] = Field(default=[])
     """Shell lines that run before the command, such as "module load cuda"."""
 
 
 class LengthCurvesResults(Section):
-    """Exact match by length, for sweeps of `lab.pretrain`. Cells that differ only in data.tasks share a line."""
+    """Exact match by length, for sweeps of `lab.pretrain`. Cells that differ only in data.tasks share a curve."""
 
     kind: Literal["length_curves"] = "length_curves"
 
 
 class ValuesResults(Section):
-    """Figures by cell. A path consists of keys in summary.json, such as after.add_integer.ranges.S.exact_match. A *
-    stands for any key; all that it matches is pooled. probe_alignment:0.value.3 is a path in probe_alignment.json."""
+    """Figures by cell. A path consists of keys in summary.json, such as after.add_integer.ranges.S.strict.exact_match.
+    A * stands for any key; everything that it matches is pooled. probe_alignment:0.value.3 is a path in
+    probe_alignment.json."""
 
     kind: Literal["values"] = "values"
     shares: dict[str, str] = Field(default={})
@@ -122,9 +123,9 @@ class SweepConfig(Section):
     cells: dict[str, dict[str, JsonValue]] = Field(default={})
     """Settings by name: keys of the command's config and their values."""
     only: list[str] = Field(default=[])
-    """Which of `cells` to run and show; all of them if empty."""
+    """The names of those `cells` to run and show; all of them if empty."""
     results: Annotated[LengthCurvesResults | ValuesResults, Field(discriminator="kind")]
-    """What is shown of the runs. Figures are means over seeds."""
+    """What to show of the runs. Figures are means over seeds."""
     launcher: Annotated[LocalLauncherConfig | SlurmLauncherConfig, Field(discriminator="kind")] = LocalLauncherConfig()
 
     @property

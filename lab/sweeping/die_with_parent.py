@@ -2,9 +2,9 @@
 
     python -m lab.sweeping.die_with_parent PARENT COMMAND ...
 
-A run that went on without its sweep would block its run directory for the next start. On Linux, the kernel kills the
-command when the parent dies, even after exec (PR_SET_PDEATHSIG). On other systems, a run ends only if the sweep can
-still end it.
+A run that outlived its sweep would keep its run directory locked when the sweep is started again. On Linux, the kernel
+kills the command when the parent dies, even after exec (PR_SET_PDEATHSIG). On other systems, a run ends only if the
+sweep is still able to end it.
 """
 
 import ctypes

@@ -16,11 +16,11 @@ class Job(Protocol):
     """A run that was started."""
 
     def failure(self) -> str | None:
-        """Why the run failed; empty if it succeeded, None while it is going on."""
+        """Why the run failed; "" if it succeeded, None while it is active."""
         ...
 
     def stop(self) -> None:
-        """Ends the job, unless it may outlive the sweep, as on SLURM. Called if the sweep is interrupted meanwhile."""
+        """Ends the job, unless it may outlive the sweep, as on SLURM. Called if the sweep is interrupted."""
         ...
 
 
@@ -28,7 +28,7 @@ class Launcher(Protocol):
     """What starts runs."""
 
     at_once: int
-    """How many jobs may go on at a time."""
+    """How many jobs may be active at a time."""
 
     def start(self, trial: Trial) -> Job: ...
 

@@ -18,12 +18,12 @@ def log_of(run: Run, name: str) -> Path:
 
 
 def start_logged(command: tuple[str, ...], log: Path, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """Starts a command as a process that is killed when this one ends, and appends its output to `log`.
+    """Starts a command as a process that is killed when this one ends; its output is appended to `log`.
 
     Args:
         command: the program and its arguments.
         log: the file to append to.
-        environment: environment variables, besides those of this process.
+        environment: environment variables in addition to those of this process.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
@@ -42,10 +42,8 @@ def ended(status: int) -> str:
 
 
 def last_lines(log: Path) -> str:
-    """The last lines of a log, indented. If they contain lines that begin with "error: ", only those are returned.
-
-    A line in which a progress bar was redrawn is shown in its last state.
-    """
+    """The last lines of a log, indented; if some of them begin with "error: ", only those. A line on which a progress
+    bar was redrawn is shown in its last state."""
     lines = log.read_bytes()[-100_000:].decode(errors="replace").split("\n") if log.exists() else ["(no log)"]
     shown = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]
     told = [line for line in shown[-LAST_LINES:] if line.startswith("error: ")]

@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.2
 
 
 def run_trials(trials: Iterable[Trial], launcher: Launcher, run: Run) -> list[str]:
-    """Runs all trials that are not finished, in order; a failure does not stop the others.
+    """Runs all trials that are not finished, in order. A failure does not stop the others.
 
     Args:
         trials: the trials of the sweep.

@@ -33,10 +33,8 @@ class LoggedCommand:
 
 
 class SlurmLauncher:
-    """Starts runs as SLURM jobs, and records the job of each run (jobs.jsonl).
-
-    A sweep that is started again waits for jobs that are still going on.
-    """
+    """Starts runs as SLURM jobs, and records the job of each run in jobs.jsonl. A sweep that is started again waits for
+    its jobs that are still active."""
 
     def __init__(self, settings: SlurmLauncherConfig, run: Run) -> None:
         self.at_once, self._run = settings.jobs, run
@@ -45,12 +43,18 @@ class SlurmLauncher:
         self._executor = submitit.AutoExecutor(
             folder, settings.cluster, slurm_max_num_timeout=settings.requeues, local_max_num_timeout=settings.requeues
         )
-        self._executor.update_parameters(timeout_min=settings.minutes, cpus_per_task=settings.cpus)
-        self._executor.update_parameters(gpus_per_node=settings.gpus, nodes=1, tasks_per_node=1)
-        optional = {"mem_gb": settings.memory_gb, "slurm_setup": settings.setup, "slurm_qos": settings.qos}
-        optional |= {"slurm_partition": settings.partition, "slurm_account": settings.account}
-        optional |= {"slurm_constraint": settings.constraint}
-        self._executor.update_parameters(**{key: value for key, value in optional.items() if value})
+        optional = {
+            f"slurm_{key}": getattr(settings, key) for key in ("partition", "account", "qos", "constraint", "setup")
+        }
+        optional["mem_gb"] = settings.memory_gb
+        self._executor.update_parameters(
+            timeout_min=settings.minutes,
+            cpus_per_task=settings.cpus,
+            gpus_per_node=settings.gpus,
+            nodes=1,
+            tasks_per_node=1,
+            **{key: value for key, value in optional.items() if value},
+        )
         self._before = {record["run"]: record for record in run.read("jobs")}
 
     def start(self, trial: Trial) -> "SlurmJob":
@@ -80,7 +84,7 @@ class SlurmJob:
 
     def goes_on(self) -> bool:
         if self._submitted is not None and isinstance(self._job, submitit.LocalJob):
-            # submitit knows about jobs on this machine only while the process that submitted them lives.
+            # submitit knows about local jobs only while the process that submitted them is running
             ended = self._job.paths.result_pickle.exists()
             return not ended and _is_alive(int(self._job.job_id), self._submitted)
         return not self._job.done()
@@ -94,14 +98,15 @@ class SlurmJob:
             return f"job {self._job.job_id} {self._job.state.lower()}, see also {self._job.paths.stderr}"
 
     def stop(self) -> None:
-        """Does nothing: the job goes on, so that it need not wait in the queue again."""
+        """Does nothing: the job continues, so that it does not have to wait in the queue again."""
 
 
 def _is_alive(number: int, by: float) -> bool:
-    """Whether the process with this id is running and started no later than the time `by`, in seconds since the epoch.
+    """Whether the process with this id is running and was started no later than the time `by`, in seconds since the
+    epoch.
 
-    One that started later is another process that got the same id. A zombie, a dead process that its parent has not
-    collected yet, does not count as running.
+    One that was started later is another process that got the same id. A zombie (a dead process that its parent has not
+    collected yet) does not count as running.
     """
     try:
         process = psutil.Process(number)

@@ -57,8 +57,8 @@ def unreliable(share, hang):
     """A server with a fault in a share of its answers. Which ones does not depend on the order of the questions."""
 
     def script(asked):
-        luck = random.Random(f"{asked.body}/{asked.attempt}")
-        if luck.random() > share:
+        generator = random.Random(f"{asked.body}/{asked.attempt}")
+        if generator.random() > share:
             return asked.right()
         faults = [
             lambda: asked.reply({"error": {"message": "slow down"}}, status=429, headers={"retry-after": "1"}),
@@ -73,7 +73,7 @@ def unreliable(share, hang):
             lambda: asked.answer(None, finish=None),
             lambda: asked.answer("", finish="error"),
         ]
-        return luck.choice(faults)()
+        return generator.choice(faults)()
 
     return script
 

@@ -7,7 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.results import CostSummary
-from lab.drawing.figures import COLORS, error_bars, figure_at, headed
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed, legend_below
 from lab.numbers.statistics import Estimate
 
 
@@ -40,10 +40,8 @@ def cost_by_length(summary: CostSummary, title: str, path: Path) -> None:
                 for axes, shown in ((above, "seconds"), (below, "accuracy"))[: 1 + (name in typical)]:
                     estimates: list[Estimate] = [getattr(part, shown) for part in found]
                     axes.errorbar(places, [e.value for e in estimates], error_bars(estimates), **look)
-            above.set_yscale("log")
-            above.set_title(task)
-            below.set_ylim(-0.04, 1.04)
-            below.set_xlabel("length, digits")
+            above.set(yscale="log", title=task)
+            below.set(ylim=(-0.04, 1.04), xlabel="length, digits")
             for axes in (above, below):
                 axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
                 axes.grid(color="#eeeeee")
@@ -51,5 +49,4 @@ def cost_by_length(summary: CostSummary, title: str, path: Path) -> None:
             grid[2 * row][0].set_ylabel("seconds per sample")
             grid[2 * row + 1][0].set_ylabel("right, strict reading")
         headed(figure, title)
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
+        legend_below(figure, 3)

@@ -1,7 +1,7 @@
 """What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs share.
 
-A "way to answer" is one samples file of a run: that of an evaluation, of a model after its training, or of one variant
-of a cost comparison. Lengths are divided into those that the answering model was trained on and those beyond.
+A "way to answer" is one samples file of a run: that of an evaluation, of a model after training, or of one variant in a
+cost comparison. Lengths are divided into those that the answering model was trained on and longer ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lab.benchmarks.cost.tables import significant
 from lab.benchmarks.results import Sample, answered, read_samples
-from lab.drawing.figures import COLORS, error_bars, figure_at, headed, plain
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed, legend_below, plain
 from lab.drawing.tables import Table, number, percent
 from lab.errors import RunError
 from lab.numbers.sampling import Problem
@@ -33,7 +33,8 @@ class Way(NamedTuple):
     """How answers were computed: "plain loop", "shared prompt", "drafts", or the kind of another engine."""
     samples: dict[Problem, Sample]
     trained: Mapping[str, Sequence[int]]
-    """The shortest and longest trained length of hard and of easy tasks; empty if the lab did not train the model."""
+    """The shortest and the longest trained length for hard and for easy tasks; empty if the lab did not train the
+    model."""
 
 
 def ways(paths: Iterable[Path]) -> list[Way]:
@@ -121,13 +122,14 @@ class Point(NamedTuple):
     way: Way
     accuracy: Estimate
     spent: dict[str, Estimate]
-    """What an answer costs on average, for each of COSTS."""
+    """The mean cost of an answer, for each of COSTS."""
     per_right: dict[str, Estimate | None]
     """The total cost divided by the number of right answers; None if there are none."""
 
 
 def points(found: Sequence[Way]) -> list[Point]:
-    """The points of these ways: all tasks together, then each in the order of the task table, trained lengths first."""
+    """The points of these ways: first all tasks together, then each task in the order of the task table; trained
+    lengths come before longer ones."""
     rows = []
     for way in found:
         groups: dict[tuple[str, str], list[Sample]] = {}
@@ -153,7 +155,8 @@ def _point(task: str, group: str, way: Way, samples: Sequence[Sample]) -> Point:
 
 
 def table(rows: Sequence[Point]) -> Table:
-    """One row per point. Prompt tokens have their own column, because the shared part of prompts is read only once."""
+    """One row per point. Prompt tokens have a column of their own, because the shared part of prompts is read only
+    once."""
     columns = ("task", "lengths", "way", "detail", "engine", "n", "right, %", "s per right answer")
     columns += ("tokens written per right answer", "tokens written", "prompt tokens")
     cells = [
@@ -195,12 +198,10 @@ def draw(rows: Sequence[Point], title: str, path: Path) -> None:
             members = [row for row in overall if row.lengths == group]
             for axes, cost in zip(axes_of, ("seconds", "completion_tokens"), strict=True):
                 _panel(axes, members, labels, cost)
-                axes.set_title(group)
-                axes.set_xlabel(f"{'seconds' if cost == 'seconds' else 'tokens written'} per right answer")
+                spent = "seconds" if cost == "seconds" else "tokens written"
+                axes.set(title=group, xlabel=f"{spent} per right answer")
             axes_of[0].set_ylabel("right answers (95 %)")
-        shown = [axes.get_legend_handles_labels() for axes in figure.axes]
-        handles = {label: handle for found in shown for handle, label in zip(*found, strict=True)}
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
+        legend_below(figure, 3)
         headed(figure, title)
 
 

@@ -23,7 +23,7 @@ def measured(name: str, benchmark: Nupa, engine: LocalEngine | PlainEngine, run:
     stem = name.replace(", ", "_").replace(" ", "_")
     requests = benchmark.requests(engine.count_tokens)
     for _ in engine.generate([requests[0]._replace(max_tokens=32)]):
-        pass  # warm up: work that a device does only once is not part of the cost
+        pass  # warm-up: what a device does only once is not part of the cost
     meter = Meter(engine, run, f"passes_{stem}")
     samples = measure(benchmark, engine, run, f"samples_{stem}", requests=requests, arrived=meter.record)
     model, passes = engine.model, run.read(f"passes_{stem}")
@@ -33,9 +33,9 @@ def measured(name: str, benchmark: Nupa, engine: LocalEngine | PlainEngine, run:
 class Meter:
     """Records how much an engine computes, in <name>.jsonl, so that a resumed run has the records of all starts.
 
-    A record has the engine's `row_passes` and `written` since the last record. On a GPU it also has `peak_bytes`: the
-    most memory that was allocated beyond what was allocated at first. Records include work of a killed process that has
-    to be done again.
+    A record has the engine's `row_passes` and `written` since the last record. On a GPU, it also has `peak_bytes`: the
+    peak of allocated memory, minus what was allocated at the start. Work that a killed process did, and that is then
+    repeated, counts twice.
     """
 
     def __init__(self, engine: LocalEngine | PlainEngine, run: Run, name: str) -> None:

@@ -24,8 +24,8 @@ class Variant(NamedTuple):
 def cache_bytes(variant: Variant) -> int:
     """Cache memory in bytes: `token_bytes` times the prompt and completion tokens of the `batch_size` longest requests.
 
-    This is the size of the keys and values of the fullest batch at its end, without padding or spare room. It does not
-    depend on a device or an allocator.
+    This is the size of the keys and values of the largest possible batch at its end, without padding or spare room. It
+    does not depend on the device or its allocator.
     """
     return variant.token_bytes * sum(sorted(map(_tokens, variant.samples))[-variant.batch_size :])
 

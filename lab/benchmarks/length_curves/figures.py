@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lab.benchmarks.length_curves.tables import METRIC_NAMES
 from lab.benchmarks.results import Curves, Scores
-from lab.drawing.figures import COLORS, figure_at, headed, line_with_band, plain
+from lab.drawing.figures import COLORS, figure_at, headed, legend_below, line_with_band, plain
 
 
 def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None, title: str, path: Path) -> None:
@@ -13,7 +13,7 @@ def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None,
 
     Args:
         curves: the curves of each model, by label.
-        trained: the shortest and longest trained length, between which the background is grey; None if models differ.
+        trained: the shortest and the longest trained length, with a grey background between; None if models differ.
         title: the title of the figure.
         path: the file to write.
     """
@@ -31,18 +31,13 @@ def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None,
                 if trained:
                     axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
                 axes.grid(color="#eeeeee")
-                axes.set_ylabel(name)
-                if metric != "dlength":
-                    axes.set_ylim(-0.03, 1.03)
-                else:
-                    axes.set_ylim(0, max(1, axes.get_ylim()[1]))
+                bounds = (0, max(1, axes.get_ylim()[1])) if metric == "dlength" else (-0.03, 1.03)
+                axes.set(ylabel=name, ylim=bounds)
             row[1].set_title(task)
         for axes in grid[-1]:
             axes.set_xlabel("digits (grey: trained)" if trained else "digits")
         headed(figure, title)
-        found = [axes[0].get_legend_handles_labels() for axes in grid]
-        legend = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
-        figure.legend(legend.values(), legend, loc="outside lower center", ncols=min(5, len(legend)))
+        legend_below(figure, 5)
 
 
 def training_curves(curves: Mapping[str, Mapping[int, Mapping[int, Scores]]], title: str, path: Path) -> None:
@@ -59,8 +54,7 @@ def training_curves(curves: Mapping[str, Mapping[int, Mapping[int, Scores]]], ti
             for place, (length, scores) in enumerate(sorted(lengths.items())):
                 points = {samples: found.exact_match for samples, found in scores.items()}
                 line_with_band(axes, points, color=COLORS[place % len(COLORS)], label=str(length))
-            axes.set(ylim=(-0.03, 1.03), xlabel="samples seen")
-            axes.set_title(task)
+            axes.set(ylim=(-0.03, 1.03), xlabel="samples seen", title=task)
             axes.grid(color="#eeeeee")
         grid[0].set_ylabel("exact match")
         grid[0].legend(title="digits")

@@ -24,15 +24,16 @@ SURPLUS_TOKENS = 8
 """Tokens allowed beyond the longest right answer of a task and length, so that surplus digits become visible."""
 
 _UNSEEN = 2**32
-"""Added to the seed if there is no test split, so that problems are not those of the training stream."""
+"""Added to the seed if there is no test split, so that problems do not come from the training stream."""
 
 
 def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Problem]:
-    """`count` distinct problems of each cell (fewer if there are not that many), if possible unseen in training.
+    """`count` distinct problems of each cell (or all, if there are fewer), which training has not seen if that is
+    possible.
 
-    If a length has a test split, they are test problems. Lengths beyond those of the published test have no splits;
-    their problems are unseen unless the model was trained on that length. The shortest lengths belong entirely to
-    training, so their problems may have been seen.
+    Lengths with a test split get test problems. Lengths beyond those of the published test have no splits; their
+    problems are new unless the model was trained on that length. The shortest lengths belong entirely to training, so
+    their problems may have been seen.
 
     Args:
         cells: the tasks and lengths.
@@ -80,19 +81,19 @@ class LengthCurves(Benchmark[Problem]):
             words = max(len(self.notation.answer(item)), self.notation.words_a_digit * len(item.answer))
             longest[_cell(item)] = max(longest.get(_cell(item), 0), words)
         return [
-            Request(" ".join(self.notation.question(item, luck)), longest[_cell(item)] + SURPLUS_TOKENS, _cell(item))
-            for luck, item in enumerate(self.problems)
+            Request(" ".join(self.notation.question(item, seed)), longest[_cell(item)] + SURPLUS_TOKENS, _cell(item))
+            for seed, item in enumerate(self.problems)
         ]
 
     @torch.inference_mode()
     def check(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Raises ModelError if the model lacks position ids for what it might write, and TaskError if the notation
-        cannot write a problem; each error is one line.
+        """Raises ModelError, in one line, if the model has too few position ids for what it might write, and TaskError
+        if the notation cannot write a problem.
         """
         prompts = [tokenizer.encode(str(request.prompt)) for request in self._requests]
         longest, budget = max(prompts, key=len), max(request.max_tokens for request in self._requests)
         if model.config.position_kind == "grid":
-            return  # it has ids for any number of rows and places
+            return  # there are ids for any number of rows and places
         digit = tokenizer.convert_tokens_to_ids("1")
         model(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
         digits, config = max(len(item.answer) for item in self.problems), model.config
@@ -106,7 +107,8 @@ class LengthCurves(Benchmark[Problem]):
             )
 
     def score(self, index: int, completion: Completion) -> Scored:
-        """The only reading. A completion that did not end cannot match, but its digits and its length are scored."""
+        """The only reading. A completion that did not end is not an exact match, but its digits and length are
+        scored."""
         item = self.problems[index]
         form = task_of(item).answer
         given = self.notation.read(completion.text.split(), form) if completion.shows_all_words else None

@@ -29,8 +29,8 @@ def together(runs: Iterable[Curves]) -> Curves:
 def across_seeds(runs: Sequence[Curves]) -> Curves:
     """The mean over runs, with Student's interval over them. A single run keeps its own interval, over its problems.
 
-    For exact match and digit match, the interval also covers the Wilson interval over the problems of all runs, because
-    seeds that agree do not make the mean certain. Every run has problems of its own, drawn by its seed.
+    For exact match and digit match, the interval also covers Wilson's interval over the problems of all runs, because
+    the mean is not certain just because seeds agree. Each run has its own problems, drawn by its seed.
     """
     if len(runs) == 1:
         return runs[0]

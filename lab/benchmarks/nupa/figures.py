@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lab.benchmarks.nupa import tables as nupa
 from lab.benchmarks.results import NupaSummary
-from lab.drawing.figures import COLORS, error_bars, figure_at, headed, plain
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed, legend_below, plain
 from lab.numbers.metrics import METRICS
 from lab.numbers.statistics import Estimate
 
@@ -23,10 +23,8 @@ def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
         for place, old, new in zip(places, before, after, strict=True):
             axes.plot([old.value, new.value], [place, place], color="#d5e3ee", lw=5, zorder=1)
         axes.set_yticks(list(places), [f"{r.task} {r.representation}  {r.range} ({r.lengths})" for r in rows])
-        axes.set_xlim(-0.02, 1.02)
-        axes.set_ylim(0.3, len(rows) + 0.7)
+        axes.set(xlim=(-0.02, 1.02), ylim=(0.3, len(rows) + 0.7), title=plain(title))
         axes.set_xlabel("exact match, strict reading (95 % Wilson interval)")
-        axes.set_title(plain(title))
         axes.grid(axis="x", color="#eeeeee")
         axes.legend(loc="lower right")
 
@@ -73,8 +71,7 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
         for axes in grid[len(tasks) :]:
             axes.set_visible(False)
         headed(figure, title)
-        handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend_below(figure, len(summaries))
 
 
 def all_figures(summaries: Mapping[str, NupaSummary], title: str, folder: Path) -> None:

@@ -15,8 +15,8 @@ Identity: TypeAlias = tuple[str, str, str]
 
 ENOUGH = 20
 """How many answers each length needs, so that "the longest length that passes a threshold" is not a matter of luck:
-with one answer at each of 96 lengths, some length would pass by chance. If a length has fewer test problems, all of
-them are enough."""
+with one answer at each of 96 lengths, some long one would pass by chance. If a length has fewer test problems than
+this, all of them are enough."""
 
 
 def problems_of(config: NupaConfig, seed: int) -> list[Problem]:
@@ -68,11 +68,12 @@ def _by_range(cells: Iterable[Cell]) -> Iterable[list[Cell]]:
 
 
 def out_of_reach(config: NupaConfig, limit: int | None = None) -> str:
-    """A warning that there are too few problems for well-learned digits, and what to set; empty if there are enough.
+    """A warning that there are too few problems for well-learned digits, with the setting to change; empty if there are
+    enough.
 
     Args:
         config: the benchmark's config.
-        limit: the most questions that are asked in all; None if there is no limit.
+        limit: the maximum number of questions in all; None if there is no limit.
     """
     needed: dict[int, int] = {}
     for members in _by_range(config.cells()):
@@ -104,7 +105,7 @@ def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = fr
         seed: the seed from which problems are drawn.
         asked: questions that must not be among the examples; a question from a published file might be.
 
-    Raises TaskError if no training question of a length is found that is not asked.
+    Raises TaskError if all training questions that are found at one of these lengths are among those asked.
     """
     shortest, longest = task.tested_lengths[0], task.difficulty.ranges["M"][-1]
     lengths = [shortest + (longest - shortest) * place // max(1, count - 1) for place in range(count)]
@@ -121,14 +122,14 @@ def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = fr
 
 
 _SEARCHED = 1000
-"""How many training problems of a length are searched for one that is not asked; there are few of the shortest."""
+"""How many training problems of a length are searched for one that is not asked. There are few of the shortest."""
 
 
 def _identity(item: Problem) -> Identity:
-    """Two problems are the same question if these agree; swapped operands do not matter."""
+    """What two problems have in common if they are the same question; the order of operands does not matter."""
     return task_of(item).key, *unordered(item.a, item.b)
 
 
 def has_enough(cell: Cell, answers: int) -> bool:
-    """Whether this many answers at one length say more than luck would (see ENOUGH)."""
+    """Whether a length has enough answers (see ENOUGH)."""
     return answers >= ENOUGH or answers >= max(1, len(distinct_problems(cell, "test", 0, ENOUGH)))

@@ -1,4 +1,4 @@
-"""Rows of the Number Cookbook's tables, as far as our copy of the paper is legible (published.csv).
+"""Rows of the Number Cookbook's tables (published.csv), those that are legible in our copy of the paper.
 
 Table 8 (digits by digit match; 15 cells of Llama-2 are lost), Table 10 (few-shot) and the first two rows of Table 18.
 The blocks of Table 7 repeat each other and Table 9 has lost digits, so neither is included.
@@ -22,6 +22,12 @@ class Published(NamedTuple):
     """Means by range; empty if the table has none."""
     digits: tuple[int, int] | None
     """Well-learned and performance-preserving digits."""
+
+    @property
+    def label(self) -> str:
+        """The model's name in our tables and figures."""
+        shots = f", {self.shots}-shot" if self.shots else ""
+        return f"{self.model}{shots} (paper, {self.source})"
 
 
 def _read(path: Path) -> list[Published]:

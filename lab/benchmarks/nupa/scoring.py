@@ -25,7 +25,7 @@ from lab.text.wording import NotatedWording, Wording, wording_of
 
 
 class Nupa(Benchmark[Problem]):
-    """Problems of NUPA, asked in the same order whatever the model and the wording."""
+    """Problems of NUPA. All models and wordings are asked them in the same order."""
 
     def __init__(
         self, problems: Sequence[Problem], wording: Wording | None = None, surplus_tokens: int | None = None
@@ -43,7 +43,7 @@ class Nupa(Benchmark[Problem]):
 
     @classmethod
     def from_config(cls, config: NupaConfig, seed: int, format: FormatConfig | None = None) -> Self:
-        """The benchmark of a config, for a model that is asked in the number format `format`.
+        """The benchmark of a config, for a model that expects the number format `format`.
 
         Raises TaskError if a published file cannot be used, if the format cannot write a task, or if it does not work
         with the config's setting.
@@ -96,7 +96,8 @@ class Nupa(Benchmark[Problem]):
         return f"left out because they need more than {self.wording.window} tokens: {dict(self.left_out)}"
 
     def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
-        """A request per problem, in one group per task; token budgets fit the longest answer of a task and length."""
+        """A request per problem, in one group per task. The token budget fits the longest answer of the task and
+        length."""
         longest: dict[tuple[str, int], int] = defaultdict(int)
         for item in self.problems:
             cell = task_of(item).key, item.length

@@ -41,7 +41,7 @@ class Change(NamedTuple):
 
     @property
     def gained(self) -> bool:
-        """Whether exact match rose beyond chance."""
+        """Whether exact match rose significantly (p < 0.05)."""
         return self.p < 0.05 and self.difference.estimate.value > 0
 
 
@@ -72,8 +72,7 @@ def changes(
 
 
 def change_table(rows: Sequence[Change], title: str) -> Table:
-    """A row for each task and range, and a last one for all problems. Rows that gained beyond chance are
-    highlighted."""
+    """A row for each task and range, and a last one for all problems. Rows with a significant gain are highlighted."""
     if not rows:
         return Table(title, _CHANGE_COLUMNS, [], 3)
     all_of_them = total(rows)
@@ -98,7 +97,7 @@ def by_training(cells: Iterable[Cell]) -> Callable[[Task, int], str]:
 def trained_and_beyond(rows: Sequence[Change], title: str) -> Table:
     """Exact match in % (95 %) at trained lengths and beyond, side by side, with the numbers of digits and n.
 
-    A row for each task, and a last one for all problems. Tasks that gained beyond chance at either are highlighted.
+    A row for each task, and a last one for all problems. Tasks with a significant gain at either are highlighted.
     """
     parts = [name for name in (TRAINED, BEYOND) if any(row.range == name for row in rows)]
     columns = chain(*((f"{name} (n)", "before", "after") for name in parts))
@@ -166,12 +165,11 @@ def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, pu
                 rows.append((task.key, label, *cells, " ".join(_n(parts.get(part)) for part in RANGES)))
         for row in published:
             if (row.task, row.metric) == (task.key, metric) and row.ranges:
-                shots = f", {row.shots}-shot" if row.shots else ""
                 cells = [
                     f"{100 * row.ranges[part]:.0f}" if part in row.ranges else NOT_MEASURED
                     for part in (*RANGES, *DOMAINS)
                 ]
-                rows.append((task.key, f"{row.model}{shots} (paper, {row.source})", *cells, NOT_MEASURED))
+                rows.append((task.key, row.label, *cells, NOT_MEASURED))
     title = f"NUPA, {UNITS[metric]} (95 % interval), {reading} reading"
     return Table(title, ("task", "model", *RANGES, *DOMAINS, "n by range"), rows, 2)
 
@@ -234,9 +232,8 @@ def errors(summaries: Mapping[str, NupaSummary]) -> Table:
 
 
 def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
-    """If rules are followed: what kind of line is the first wrong one (lab/text/traces/errors.py), and how many
-    problems of each task were left out because their trace does not fit the window.
-    """
+    """If rules are followed: the kind of the first wrong line (lab/text/traces/errors.py), and how many problems of
+    each task were left out because their trace does not fit the window."""
     rows = [
         (key, label, name, *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)), str(task.left_out))
         for key, label, task in _answered(summaries)
@@ -253,7 +250,8 @@ def tasks(*summaries: NupaSummary) -> list[Task]:
 
 
 def _answered(summaries: Mapping[str, NupaSummary]) -> Iterator[tuple[str, str, TaskSummary]]:
-    """For each task and each model that was asked it: the task's key, the model's label, the summary of its answers."""
+    """For each task, and each model that was asked it: the task's key, the model's label, the summary of its
+    answers."""
     for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
             if task.key in summary:

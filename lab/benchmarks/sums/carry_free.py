@@ -1,4 +1,4 @@
-r"""Sums of two integers of 2-22 digits in which no column carries, so that every carry in an answer is made up.
+r"""Sums of two integers of 2-22 digits in which no column carries, so every carry in an answer is a mistake.
 
 The benchmark is that of "测试大模型的基础计算能力", including its prompt and classes. The answer is the content of the
 last \boxed{...} of the response; thoughts do not count.
@@ -93,8 +93,8 @@ class CarryFree(Benchmark[Sum]):
 def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
     r"""The answer in the last box, or the reason why there is none.
 
-    White space around the content is dropped, and so are \! \, \: \; spaces and ASCII commas inside. A box ends at the
-    first closing brace, so content with its own braces is not an integer. A box that is never closed does not count.
+    White space around the content is dropped; so are spaces, ASCII commas and \! \, \: \; inside it. A box ends at the
+    first closing brace, so content with braces of its own is not an integer. A box that is never closed does not count.
     """
     box = last_box(completion.text)
     if box is None:
@@ -119,6 +119,7 @@ def _sums(length: int, seed: int) -> Iterator[Sum]:
 
 
 def _space(length: int) -> int:
-    """How many distinct sums there are: unordered pairs, counted from ordered pairs and from pairs of equal numbers."""
+    """How many distinct sums of a length there are. Pairs are unordered; they are counted from the ordered pairs and
+    the pairs of equal numbers."""
     pairs, doubles = 36 * 55 ** (length - 1), 4 * 5 ** (length - 1)
     return (pairs + doubles) // 2

@@ -27,10 +27,7 @@ def accuracy_by_digits(summaries: Mapping[str, SumsSummary], title: str, path: P
                     values = [points[n].value for n in sorted(points)]
                     name = plain(f"{label}, {reading}")
                     axes.plot(sorted(points), values, LINES[reading], lw=1, color=color, label=name)
-        axes.set_ylim(-0.02, 1.02)
-        axes.set_xlabel("digits")
-        axes.set_ylabel("right sums (95 % Wilson interval)")
-        axes.set_title(plain(title))
+        axes.set(ylim=(-0.02, 1.02), xlabel="digits", ylabel="right sums (95 % Wilson interval)", title=plain(title))
         axes.grid(color="#eeeeee")
         axes.legend()
 
@@ -46,10 +43,7 @@ def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
             shares = [100 * share.value if share else 0.0 for share in found]
             axes.bar(digits, shares, 0.85, bottom=bottom, color=color, label=name)
             bottom = [below + share for below, share in zip(bottom, shares, strict=True)]
-        axes.set_ylim(0, 100)
-        axes.set_xlabel("digits")
-        axes.set_ylabel("% of answered questions")
-        axes.set_title(plain(title))
+        axes.set(ylim=(0, 100), xlabel="digits", ylabel="% of answered questions", title=plain(title))
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 

@@ -6,8 +6,8 @@ only a number; if there is neither, it is the last number of the response. Thous
 groups of three digits and be the same between all groups. A number that is not written as an integer, such as 1.5 or
 2e9, does not count; 15.0 is 15.
 
-Patterns are matched in the reversed text, in which the last match comes first. A search from the start would have to go
-through all other matches.
+Patterns are matched against the reversed text, where the last match comes first. A search from the start would have to
+go through all other matches.
 """
 
 import re

@@ -30,7 +30,7 @@ from lab.text.examples import Message
 
 
 def distinct(drawn: Iterator[Sum], number: int) -> list[Sum]:
-    """The first `number` distinct sums; swapped operands are the same. If there are fewer, it never returns."""
+    """The first `number` distinct sums; swapped operands make the same sum. Never returns if there are fewer."""
     kept: dict[tuple[str, str], Sum] = {}
     while len(kept) < number:
         item = next(drawn)
@@ -65,9 +65,8 @@ def scored(truth: str, strict: str | None, **others: str | None) -> Scored:
 def summary(samples: Sequence[Sample], **counted: Any) -> SumsSummary:
     """Counts, rates with n and 95 % interval, and costs; counts and rates also by digits of the longer operand.
 
-    Rates are shares of the answered questions. `success_rate_of_asked` counts API errors as wrong, so that they cannot
-    raise the figure unnoticed. A rate is None if nothing was answered; numbers of digits without any answer are left
-    out.
+    Rates are shares of the answered questions, except that `success_rate_of_asked` counts API errors as wrong. A rate
+    is None if nothing was answered. Numbers of digits without any answer are left out.
 
     Args:
         samples: the samples to summarize.

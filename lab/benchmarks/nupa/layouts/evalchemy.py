@@ -43,7 +43,7 @@ def sampled(texts: Texts, each: int = EACH) -> Iterator[Row]:
 
     Args:
         texts: a published file. The order of its strata decides which texts are drawn.
-        each: the most texts of a stratum.
+        each: the largest number of texts from one stratum.
     """
     draw = random.Random(SEED)
     for task, groups in texts.items():

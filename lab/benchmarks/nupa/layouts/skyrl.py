@@ -2,8 +2,8 @@
 
 The training set of MarinSkyRL is every distinct text of the published file that is not in NUPA5K, sorted by task,
 digits and digest. A row has a chat of one message, `reward_spec` and `extra_info`. In `reward_spec`, `ground_truth` is
-JSON with the answer and its format. The reward is 1 for a right answer in evalchemy's loose reading (verdicts.py), and
-otherwise 0.
+JSON with the answer and its format. The reward is 1 if the answer is right in evalchemy's loose reading (verdicts.py),
+and 0 if it is wrong.
 """
 
 import json

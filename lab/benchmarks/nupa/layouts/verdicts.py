@@ -1,6 +1,6 @@
 """Scores answers as evalchemy and MarinSkyRL do, for NUPA, NUPA5K and the -Loose tasks.
 
-Their rules are more generous than the lab's in some ways and less in others:
+Their rules are more lenient than the lab's in some ways and stricter in others:
 
     reading  direct: an answer stands at the beginning of the text, perhaps after the words "the answer is".
              loose: an answer at the end counts first: in a box, in inline math, after "=", or after a word such as
