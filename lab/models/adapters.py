@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError, in_one_line
 from lab.models.fused_lora import fuse, round_adapters
-from lab.models.row_places import biases_places, embeds_places, walks
+from lab.models.swapped_llama import ADDED
 from lab.models.swaps import recorded, swap_of
 
 
@@ -38,8 +38,7 @@ def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
     the weights that a swap has added are trainable."""
     torch.manual_seed(seed)
     new_tokens = getattr(model, "new_tokens", [])
-    added = ["place_embeddings"] * embeds_places(model) + ["same_place"] * biases_places(model)
-    added += ["walk_bias"] * walks(model)
+    added = [name for name in ADDED if getattr(model, name, None) is not None]
     tables = ["embed_tokens"] if model.config.tie_word_embeddings else ["embed_tokens", "lm_head"]
     lora = PeftLoraConfig(
         r=config.rank,

@@ -1,9 +1,8 @@
-"""Rotated queries and keys at clipped distances: a key that is farther away than a model has ever seen counts as if it
-were at the largest distance that it has seen.
+"""RoPE with clipped distances: a key that is farther away than a limit is scored as if it were at the limit.
 
-A score is a function of the distance from query to key, and RoPE gives it a value at every distance, even at those that
-never occur in training. If numbers become longer, far digits have such distances, and may get any weight (finding
-F-076). With a clipped distance c, the score of a query i and a key j is
+RoPE gives a score to every distance from query to key, even to distances that never occur in training. In numbers
+longer than those of training, far digits have such distances, and may get any weight (finding F-076). With a limit c,
+the score of a query i and a key j is
 
     q R(clip(j - i, -c, c)) k        R(d): the rotation by d position ids
 
@@ -27,12 +26,11 @@ Angles: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
 class ClippedDistances(NamedTuple):
     beyond_BQK: torch.Tensor
-    """-1 for keys that are farther below a query than the clipped distance, 1 for those that are farther above, and 0
-    for all others."""
+    """-1 for keys that are below a query by more than the limit, 1 for keys that are above it by more, 0 for others."""
     key_back: Angles
     """Undoes the rotation of keys."""
     query_to: dict[int, Angles]
-    """Replaces the rotation of queries by the one for keys at the clipped distance below (-1) or above (1)."""
+    """Replaces the rotation of queries by the one for keys at the limit, below (-1) or above (1) the query."""
 
     @classmethod
     def of(
@@ -45,7 +43,7 @@ class ClippedDistances(NamedTuple):
     ) -> "ClippedDistances":
         """
         Args:
-            distance: the clipped distance.
+            distance: the limit.
             positions_BQ: the position ids of queries.
             positions_BK: those of keys.
             circle: the number of ids, if they wrap around.

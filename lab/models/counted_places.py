@@ -27,10 +27,11 @@ from torch import nn
 from lab.models.position_ids import TokenFacts, answered, countdown
 
 _RATE = 60
-"""The factor on the learned parameters: in the same number of steps, shares have to change more than weights do."""
+"""The factor on the learned parameters, because shares must change more than weights in the same number of steps."""
 _BEYOND = 0.1
 """How far the sigmoid is stretched beyond 0 and 1."""
 _MANY = 2**31
+"""More ids than a row needs, so that places do not wrap around."""
 
 
 class PlaceCounter(nn.Module):
@@ -48,7 +49,7 @@ class PlaceCounter(nn.Module):
         return ((1 + 2 * _BEYOND) * (_RATE * self.learned).sigmoid() - _BEYOND).clamp(0, 1)
 
     def forward(self, ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
-        """The places of whole rows with one problem each, (B, T): real numbers in training, otherwise whole ones."""
+        """The places in whole rows with one problem each, (B, T): real numbers in training, else whole ones."""
         shares_V = self.shares().float()
         if not self.training:
             counted_V = shares_V.round().long()

@@ -53,7 +53,7 @@ def hide(
         kinds_QK: the kinds of pairs in each row (`same_place.pairs`). Digits of kind 0 are far.
         spots: the spots of the rows.
         words: which words digits see; see `LocalityConfig.words`.
-        padding: how many tokens of each row stand before its text; one number may stand for all rows.
+        padding: how many tokens of each row stand before its text, or one number for all rows.
         far: what happens to far digits; see `LocalityConfig.far`. Unless they are hidden, their kind is FAR or less.
     """
     at_K, at_Q1 = torch.arange(kinds_QK.shape[-1]), torch.from_numpy(spots.at)[..., None]
@@ -81,10 +81,10 @@ def hide(
 def _apart(spots: RowSpots) -> torch.Tensor:
     """How many places each digit is away from each of the last tokens, (B, Q, K); 0 for keys that are not digits.
 
-    The place of a token is that of the digit that would follow it. It is 0 if no digit can follow yet, and with respect
-    to digits of another kind, such as those of an exponent. Within the token's own number, the distance is counted in
-    tokens, because the number is unfinished and its places may not be known yet. So a distance depends on no later
-    token, and what a token sees does not grow with the length of the numbers.
+    The place of a token is that of the digit that would follow it. It counts as 0 if no digit can follow yet, or if the
+    key is a digit of another kind, such as one of an exponent. Within the token's own number, the distance is counted
+    in tokens, because the places of an unfinished number may not be known yet. So a distance depends on no later token,
+    and what a token sees does not grow with the length of the numbers.
     """
     next_BQ3, own_BK3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
     at_BQ, starts_BQ = torch.from_numpy(spots.at), torch.from_numpy(spots.starts)

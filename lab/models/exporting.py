@@ -1,4 +1,4 @@
-"""Writes the models of runs as files that are read without the lab, and as small folders that the lab opens.
+"""Exports the models of runs: as files that other programs read, or as small folders that the lab opens.
 
 A tuned model:
     adapter   the adapters (PEFT) with the swap they need; a tenth of a run's size
@@ -68,7 +68,7 @@ def opened_as(folder: Path) -> str:
 
 
 def published(config: Any, name: str) -> Any:
-    """The config of a run under a new name. The keys that concern only one machine or one start have their defaults."""
+    """The config of a run under a new name, with defaults for the keys that concern only its machine or its start."""
     plain = {key: type(config).model_fields[key].default for key in ("output", "resume", "overwrite")}
     model = config.model.model_copy(update={"device": "auto"})
     return config.model_copy(update={**plain, "name": name, "model": model})

@@ -1,4 +1,4 @@
-"""Loads any model by its name: an embedded one, one of the zoo, a folder, one on the hub, or the model of a run.
+"""Loads any model by its name: the embedded model, one of the zoo, one on the hub, a folder, or the model of a run.
 
 Pretrained models, tuned or not, read text (`load`). A model from scratch reads problems in its own notation
 (`load_scratch`).

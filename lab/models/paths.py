@@ -23,7 +23,7 @@ from lab.models.prefix_tree import PrefixTree
 from lab.models.walking_heads import Walk
 
 LONGEST = 32
-"""The most queries of a row."""
+"""The largest number of queries in a row."""
 ROWS_AT_ONCE = 8
 """The number of rows whose scores a CPU computes at once. A GPU computes all rows at once: there, starting an operation
 costs more than what it computes for padding."""

@@ -73,8 +73,8 @@ class LocalityBias(nn.Module):
     """Changes the scores of distant keys: by slope x distance, by the window, and by the rules for far keys."""
 
     rate = 10.0
-    """A learned slope is the size of its parameter times this, because slopes have to move further than weights do in
-    the same steps."""
+    """A learned slope is the absolute value of its parameter times this factor, because slopes must change more than
+    weights in the same number of steps."""
     first_slope = 0.01
     """The value of a learned slope before training."""
 

@@ -154,7 +154,10 @@ def position_ids(
         case "counted":
             raise ModelError("counted places belong to a model: ask its `positions`")
         case "grid":
-            return grid_ids(ids_BT, _grid(facts), _written_before(ids_BT, facts))
+            if facts.grid is None:
+                what = "the vocabulary has no totals"
+                raise ModelError(f"model.positions.kind=grid needs data.style=running_totals: {what}")
+            return grid_ids(ids_BT, facts.grid, _written_before(ids_BT, facts))
 
 
 def draw(
@@ -263,7 +266,7 @@ def segments(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
 
 
 def longest_runs(ids_BT: torch.Tensor, facts: TokenFacts, asked: bool = False) -> torch.Tensor:
-    """Digits of the longest run of each problem, (B, N), where N is the most problems of any row; 0 if it has none.
+    """The number of digits in the longest run of each problem, (B, N); 0 for problems that a row does not have.
 
     `asked`: look at the question alone.
     """
@@ -309,7 +312,8 @@ def draw_offsets(spans_BN: torch.Tensor, largest: int, generator: np.random.Gene
 
     The cycle of ids is cut into N equal windows, which are shuffled and rotated together. Each problem starts at a
     random id in its window, so that all its ids are inside. A single problem can start anywhere.
-    Packing makes coupled ids work at lengths beyond training, because ids that are far apart meet during training.
+
+    Packing makes coupled ids work at lengths beyond training, because distant ids occur together during training.
 
     Args:
         spans_BN: how many ids each problem needs.
@@ -329,12 +333,6 @@ def draw_offsets(spans_BN: torch.Tensor, largest: int, generator: np.random.Gene
     jitter_BN = generator.integers(0, window - spans_BN.numpy(), endpoint=True)
     rotation_B1 = generator.integers(0, largest, (rows, 1))
     return torch.from_numpy((windows_BN * window + jitter_BN + rotation_B1) % largest)
-
-
-def _grid(facts: TokenFacts) -> GridFacts:
-    if facts.grid is None:
-        raise ModelError("model.positions.kind=grid needs data.style=running_totals: the vocabulary has no totals")
-    return facts.grid
 
 
 def _started(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:

@@ -30,9 +30,9 @@ class PrefixTree:
 
         Args:
             sequences: the sequences.
-            most: the most tokens of each sequence that may be shared; all of them if not given.
-            shareable: called as `shareable(sequence, agreed)`; how many of the first `agreed` tokens, which another
-                sequence has too, may be shared. By default, all of them.
+            most: how many tokens of each sequence may be shared; all of them if not given.
+            shareable: called as `shareable(sequence, agreed)`, if another sequence has the same first `agreed` tokens;
+                returns how many of these may be shared. By default, all of them.
         """
         self.tokens: list[int] = []
         self.depths: list[int] = []

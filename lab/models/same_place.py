@@ -35,13 +35,13 @@ NUMBERS, NEIGHBOURS = OPERANDS, 1
 
 
 def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
-    """The kinds of pairs of the last tokens of a row with all its tokens, (Q, T), or (B, Q, T) for several rows. A kind
-    depends on the spot (lab/text/places.py) of the digit that would follow the first token, and on the spot of the
-    second token.
+    """The kind of each pair of a query and a key, (Q, T), or (B, Q, T) for several rows. Queries are the last tokens of
+    a row, and keys are all its tokens. A kind depends on two spots (lab/text/places.py): that of the digit that would
+    follow the query, and that of the key.
 
     Args:
-        spots: the spots of the row or of stacked rows. If the digit that would follow a token has no spot, all pairs of
-            the token have kind 0.
+        spots: the spots of the row or of stacked rows. If the digit that would follow a query has no spot, all pairs of
+            the query have kind 0.
         neighbours: how many places to each side the bias reaches.
     """
     queries_Q3, keys_T3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)

@@ -37,8 +37,8 @@ from lab.text.examples import IGNORED
 _SEGMENTS = 4
 """The number of segments if there are no traces."""
 _LONGEST = 16_384
-"""The most tokens of a row according to the config. No tensor has this size; learned encodings and randomised ids have
-limits of their own."""
+"""The largest number of tokens in a row, as saved configs state it. No tensor has this size; learned encodings and
+randomised ids have limits of their own."""
 
 
 class NumberLlamaConfig(LlamaConfig):
@@ -400,21 +400,13 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
     """
     layers, width, inner, heads, key_value_heads = SIZES[config.size]
     facts = TokenFacts.of(vocabulary)
+    shared = set(NumberLlamaConfig.__annotations__)  # most of its keys have the same name in both configs
     torch.manual_seed(seed)
     return NumberLlama(
         NumberLlamaConfig(
-            encoding=config.encoding,
-            locality=config.locality,
-            window=config.window,
-            far_copies=config.far_copies,
-            far_at_most=config.far_at_most,
-            clip_distance=config.clip_distance,
-            stick_breaking=config.stick_breaking,
-            downward=config.downward,
+            **config.model_dump(include=shared),
+            **config.positions.model_dump(include=shared),
             position_kind=config.positions.kind,
-            largest=config.positions.largest,
-            segments=config.positions.segments,
-            through_point=config.positions.through_point,
             vocabulary=list(vocabulary),
             vocab_size=len(vocabulary),
             num_hidden_layers=config.layers or layers,

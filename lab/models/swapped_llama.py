@@ -23,13 +23,13 @@ from torch import nn
 from transformers import Cache, LlamaConfig, LlamaForCausalLM
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from lab.config.finetuning import LocalityConfig, TextPositionsConfig
+from lab.config.finetuning import TextPositionsConfig
 from lab.errors import ModelError
-from lab.models.coupled import FAR, HIDDEN, hide, text_positions, walk_down
-from lab.models.even_spacing import ROPE_THAT_CHANGES, EvenSpacing, SpacedIds, spaced_ids
+from lab.models.coupled import FAR, HIDDEN, hide, walk_down
+from lab.models.even_spacing import ROPE_THAT_CHANGES, EvenSpacing
 from lab.models.paths import PATH_ATTENTION, Paths, attends_along_paths
 from lab.models.position_encodings import AlibiBias, NoRotation
-from lab.models.row_places import left_padding, row_places, wants_places
+from lab.models.row_places import PLACED, left_padding, row_places, wants_places
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
 from lab.models.stick_breaking import Downward
 from lab.models.walking_heads import Walk, WalkBias, WalkHook
@@ -58,7 +58,7 @@ class SwappedLlama(LlamaForCausalLM):
     def __init__(self, config: LlamaConfig) -> None:
         """`config.swapped_positions` holds a TextPositionsConfig as a dictionary.
 
-        Raises ModelError if positions.locality.layers names a layer that the model does not have.
+        Raises ModelError if positions.locality names layers or heads that the model does not have.
         """
         super().__init__(config)
         swap = TextPositionsConfig(**config.swapped_positions)  # type: ignore[attr-defined]
@@ -84,10 +84,13 @@ class SwappedLlama(LlamaForCausalLM):
             self.model.layers = nn.ModuleList(layers)
         if self.coupled:
             config._attn_implementation = PATH_ATTENTION
-            self._bound(swap.locality)
+            hiding = self._layers("layers", swap.locality.layers)
+            for number, layer in enumerate(self.model.layers):
+                layer.bounded = number in hiding  # type: ignore[union-attr]
         self.walk_bias, self.walking = None, range(0)
         if walks := swap.locality.walk.heads:
-            self._check_heads(walks)
+            if walks > (heads := config.num_attention_heads):
+                raise ModelError(f"positions.locality.walk.heads={walks}: each layer of the model has {heads} heads")
             self.walking = self._layers("walk.layers", swap.locality.walk.layers)
             self.walk_bias = WalkBias(len(self.walking), walks)
         self.walk_hook: WalkHook | None = None
@@ -101,21 +104,13 @@ class SwappedLlama(LlamaForCausalLM):
         self._forbidden = torch.empty(0, dtype=torch.long, device="cpu")
         self.post_init()
 
-    def _bound(self, locality: LocalityConfig) -> None:
-        bounded = self._layers("layers", locality.layers)
-        for number, layer in enumerate(self.model.layers):
-            layer.bounded = number in bounded  # type: ignore[union-attr]
-
     def _layers(self, key: str, given: tuple[int, int] | None) -> range:
+        """The layers of positions.locality.`key`, all if not given. Raises ModelError if the model has fewer layers."""
         first, last = given or (0, len(self.model.layers) - 1)
         if last >= len(self.model.layers):
             what = f"there is no layer {last}; the model has {len(self.model.layers)}, counted from 0"
             raise ModelError(f"positions.locality.{key}={[first, last]}: {what}")
         return range(first, last + 1)
-
-    def _check_heads(self, walking: int) -> None:
-        if walking > (heads := self.config.num_attention_heads):
-            raise ModelError(f"positions.locality.walk.heads={walking}: each layer of the model has {heads} heads")
 
     def bound_far(self, at_most: int) -> None:
         """Bound, from now on, how much all digits outside the window weigh together; see `LocalityConfig.far_at_most`.
@@ -191,8 +186,8 @@ class SwappedLlama(LlamaForCausalLM):
 
     def pairs(self, rows: Sequence[RowSpots], padding: Sequence[int] = (0,)) -> dict[str, torch.Tensor]:
         """What the model needs to know about pairs of queries and keys: their kinds, kinds_BQK, and for walking heads
-        what `walk_down` returns. Both are padded on the right; ignore what they say about padding. `padding`: see
-        `hide`."""
+        what `walk_down` returns. Rows are padded on the right, and what is returned for this padding means nothing.
+        `padding`: see `hide`."""
         spots = RowSpots.stacked(rows)
         kinds_BQK = pairs(spots, self.neighbours)
         if self.coupled:
@@ -202,7 +197,8 @@ class SwappedLlama(LlamaForCausalLM):
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether places depend on later tokens: if the highest digit comes first, on the length of the number."""
+        """Whether places depend on later tokens. They do if the highest digit comes first: the length of the number
+        decides the place of each digit."""
         return self.coupled and self.reverse == "none"
 
     def shareable(self, tokens: Sequence[int], agreed: int) -> int:
@@ -212,14 +208,6 @@ class SwappedLlama(LlamaForCausalLM):
         while self.looks_ahead and agreed and in_number(self._words[tokens[agreed - 1]]):
             agreed -= 1
         return agreed
-
-    def text_positions(self, tokens: Sequence[int]) -> list[int]:
-        """Position ids in which a number counts as one token; see `coupled`."""
-        return text_positions(self.are_digits(tokens)).tolist()
-
-    def spaced(self, spots: RowSpots) -> SpacedIds:
-        """The ids of the last tokens of a row if numbers are evenly spaced."""
-        return spaced_ids(spots, self.spacing)
 
     def are_digits(self, tokens: Sequence[int]) -> np.ndarray:
         """Whether each token is a digit, (T,)."""
@@ -231,31 +219,21 @@ class SwappedLlama(LlamaForCausalLM):
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
-        place_ids: torch.Tensor | None = None,
-        kinds_BQK: torch.Tensor | None = None,
-        places_BK: torch.Tensor | None = None,
-        below_BQK: torch.Tensor | None = None,
-        turns_BQ2: torch.Tensor | None = None,
-        digits_BK: torch.Tensor | None = None,
         inputs_embeds: torch.Tensor | None = None,
         paths: Paths | None = None,
         **others: Any,
     ) -> CausalLMOutputWithPast:
-        """The forward pass of LlamaForCausalLM with the swapped parts. `others` are its remaining arguments.
+        """The forward pass of LlamaForCausalLM with the swapped parts.
 
         Args:
             input_ids: (B, Q).
             attention_mask: (B, K), 0 for padding, or (B, 1, Q, K), True for visible keys.
             position_ids: (B, Q).
             past_key_values: the cache.
-            place_ids: (B, Q), from `places` of the whole rows, if `input_ids` are parts of them.
-            kinds_BQK: the kinds of pairs, from `pairs` of the whole rows, if `input_ids` are parts of them.
-            places_BK: like `kinds_BQK`, but only for models with walking heads: the places of keys.
-            below_BQK: like `places_BK`: the keys that a query may stop at.
-            turns_BQ2: like `kinds_BQK`, but only for rows with evenly spaced numbers; see `SpacedIds`.
-            digits_BK: like `turns_BQ2`: whether keys are digits.
             inputs_embeds: not supported, because places follow from tokens.
             paths: the paths of a tree; the mask and kinds_BQK then have a row for each row of the paths.
+            others: what `row_places` returns for the whole rows, if `input_ids` are parts of them, and the remaining
+                arguments of LlamaForCausalLM.
 
         Raises ModelError if embeddings are given, if a place has no embedding, or if there are tokens in the cache and
         places are not given.
@@ -264,32 +242,29 @@ class SwappedLlama(LlamaForCausalLM):
         if inputs_embeds is not None:
             raise ModelError("a swapped model reads tokens: give input_ids, not inputs_embeds")
         hidden_BQD = self.model.embed_tokens(input_ids)
-        if wants_places(self) and place_ids is None and kinds_BQK is None:
+        placed = {name: given for name in PLACED if (given := others.pop(name, None)) is not None}
+        if wants_places(self) and not placed:
             if seen:
-                raise ModelError("tokens after a cache need the arguments of step_places, which need whole rows")
-            given = row_places(self, input_ids.tolist(), padding=left_padding(attention_mask))
-            place_ids, kinds_BQK = given.get("place_ids"), given.get("kinds_BQK")
-            places_BK, below_BQK = given.get("places_BK"), given.get("below_BQK")
-            turns_BQ2, digits_BK = given.get("turns_BQ2"), given.get("digits_BK")
-            position_ids = given.get("position_ids", position_ids)
+                raise ModelError("tokens after a cache need the arguments of row_places, which need whole rows")
+            placed = row_places(self, input_ids.tolist(), padding=left_padding(attention_mask))
+            position_ids = placed.get("position_ids", position_ids)
         if self.place_embeddings is not None:
-            assert place_ids is not None
-            hidden_BQD = hidden_BQD + self.place_embeddings(place_ids).to(hidden_BQD.dtype)
+            hidden_BQD = hidden_BQD + self.place_embeddings(placed["place_ids"]).to(hidden_BQD.dtype)
         if self.alibi is not None or self.same_place is not None:
             attention_mask = self._biased(hidden_BQD, attention_mask, position_ids, seen)
         if self.same_place is not None:
             assert attention_mask is not None
-            assert kinds_BQK is not None
-            attention_mask, biases = self._of_kinds(attention_mask, kinds_BQK)
+            attention_mask, biases = self._of_kinds(attention_mask, placed["kinds_BQK"])
             others |= biases
         if self.walk_bias is not None:
-            others["walks"] = self._walks(places_BK, below_BQK, attention_mask.shape[-1])  # type: ignore[union-attr]
-        if turns_BQ2 is not None:
-            assert digits_BK is not None
-            others["spacing"] = EvenSpacing.from_turns(self.model.rotary_emb, hidden_BQD, turns_BQ2, digits_BK)
+            assert attention_mask is not None
+            others["walks"] = self._walks(placed["places_BK"], placed["below_BQK"], attention_mask.shape[-1])
+        if "turns_BQ2" in placed:
+            turns = placed["turns_BQ2"], placed["digits_BK"]
+            others["spacing"] = EvenSpacing.from_turns(self.model.rotary_emb, hidden_BQD, *turns)
         if paths is not None:
             others["paths"] = paths
-        if (self.walk_bias is not None or turns_BQ2 is not None) and not attends_along_paths(self):
+        if ("walks" in others or "spacing" in others) and not attends_along_paths(self):
             what = f"attention of the kind {self.config._attn_implementation} neither walks nor spaces numbers evenly"
             raise ModelError(f"{what}: leave attn_implementation as the lab sets it")
         output = super().forward(
@@ -307,8 +282,8 @@ class SwappedLlama(LlamaForCausalLM):
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Adds the places of the tokens in the forward pass. (`generate` requires the name kwargs.)"""
         inputs = super().prepare_inputs_for_generation(input_ids, **kwargs)  # type: ignore[misc]
-        padding = left_padding(kwargs.get("attention_mask"))
-        return inputs | row_places(self, input_ids.tolist(), inputs["input_ids"].shape[1], padding)
+        counts, padding = [inputs["input_ids"].shape[1]] * len(input_ids), left_padding(kwargs.get("attention_mask"))
+        return inputs | row_places(self, input_ids.tolist(), counts, padding)
 
     def _of_kinds(
         self, mask_B1QK: torch.Tensor, kinds_BQK: torch.Tensor
@@ -331,10 +306,8 @@ class SwappedLlama(LlamaForCausalLM):
         least = torch.finfo(mask_B1QK.dtype).min
         return mask_B1QK.masked_fill(hidden_B1QK, least), {**biases, "unbounded": mask_B1QK}
 
-    def _walks(self, places_BK: torch.Tensor | None, below_BQK: torch.Tensor | None, keys: int) -> dict[int, Walk]:
-        """How the heads of each layer walk, if the cache has room for so many keys."""
-        assert places_BK is not None
-        assert below_BQK is not None
+    def _walks(self, places_BK: torch.Tensor, below_BQK: torch.Tensor, keys: int) -> dict[int, Walk]:
+        """How the heads of each layer walk. `keys`: the number of keys, including free slots of the cache."""
         missing = keys - places_BK.shape[-1]
         downward = Downward.through(*(nn.functional.pad(part, (0, missing)) for part in (places_BK, below_BQK)))
         layers = zip(self.walking, self.walk_bias(), strict=True)  # type: ignore[misc]

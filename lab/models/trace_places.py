@@ -63,7 +63,7 @@ class TraceFacts:
         """Whether a word is a digit in quotes."""
         quotes_BT = (ids_BT == self.quote).cumsum(-1)
         since_BT = quotes_BT - _at_latest(quotes_BT, (ids_BT == self.line) | (ids_BT == self.equals))
-        return (since_BT % 2 == 1) & (self._digits(ids_BT) > 0)
+        return (since_BT % 2 == 1) & (self.digits_V.to(ids_BT.device)[ids_BT] > 0)
 
     def lines(self, ids_BT: torch.Tensor) -> torch.Tensor:
         """The coupled id of each word's line, before any offset."""
@@ -81,9 +81,6 @@ class TraceFacts:
         columns_BT = counted_BT - _at_latest(counted_BT, starts_BT) + FIRST_COLUMN
         answered_BT = latest(ids_BT == self.answer) > latest(ids_BT == self.equals)
         return torch.where(answered_BT, ANSWERED, columns_BT.clamp(max=LAST_COLUMN))
-
-    def _digits(self, ids_BT: torch.Tensor) -> torch.Tensor:
-        return self.digits_V.to(ids_BT.device)[ids_BT]
 
 
 def latest(is_BT: torch.Tensor) -> torch.Tensor:

@@ -39,7 +39,7 @@ class Columns(NamedTuple):
 
         Args:
             numbers: pairs of non-negative numbers.
-            width: the least number of columns; K is at least this.
+            width: the minimum of K, the number of columns.
         """
         if not numbers:
             raise ValueError("no additions")

@@ -8,7 +8,8 @@ ever involved. `str(number)` is its canonical text; `parse` reads texts of the g
     Fraction    [0-9]+/[0-9]+                   reduced                                   12/7, 7/1, 0/1
     Scientific  [0-9]+\.[0-9]+e[0-9]+          1 <= significand < 10, or zero as 0.0e0   1.5e8, 3.0e5
 
-In a significand, `parse` wants a single digit before the point; answers are found and scored with more.
+`parse` accepts a significand only with a single digit before the point. Answers with more digits there are still found
+and scored.
 
 The classes are plain slotted dataclasses, because training data makes millions of them; treat them as immutable.
 """

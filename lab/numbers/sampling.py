@@ -57,10 +57,8 @@ class Cell(NamedTuple):
 
 
 def posed(task: Task, a: str, b: str | None, length: int) -> Problem | None:
-    """The problem of a task with these operands; None if they make no question, as in 3/0, 3 - 5, digit 9 of 1234, how
-    often 12 occurs in 1212, or 50400 with one significant figure.
-
-    The answer is computed.
+    """The problem of a task with these operands, with its answer computed. None if there is no such question, as for
+    3/0, 3 - 5, digit 9 of 1234, how often 12 occurs in 1212, or 50400 with one significant figure.
 
     Args:
         task: what is asked.

@@ -1,1 +1,1 @@
-"""The lab's benchmarks inside other evaluation tools, with their engines and logs but our questions and scores."""
+"""The lab's benchmarks in other evaluation tools, which bring their engines and logs; questions and scores are ours."""

@@ -4,8 +4,8 @@
     inspect eval lab/two_integers lab/carry_free --model openai-api/SERVICE/MODEL
 
 -T sets the arguments of the functions below. Use them to ask fewer questions; do not use --limit, which keeps only the
-shortest numbers. A task has one budget for all answers, counted as one token per character; --max-tokens 8192 raises
-it, for instance for a model that thinks.
+shortest numbers. All answers of a task have the same token budget, counted as one token per character; --max-tokens
+8192 raises it, for instance for a model that thinks.
 """
 
 from pathlib import Path

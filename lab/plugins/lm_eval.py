@@ -9,9 +9,9 @@ two_integers     questions as a user's message, so that a chat model needs --app
 carry_free       the same
 
 --metadata '{"problems_per_range": 100, "shots": 5, "problem_seed": 1}' changes what is asked (see OPTIONS). Use it to
-ask fewer questions; do not use --limit, which keeps only the shortest numbers. A task has one budget for all its
-lengths, counted as one token per character; --gen_kwargs max_gen_toks=4096 raises it, for instance for a model that
-thinks.
+ask fewer questions; do not use --limit, which keeps only the shortest numbers. All answers of a task have the same
+token budget, counted as one token per character; --gen_kwargs max_gen_toks=4096 raises it, for instance for a model
+that thinks.
 """
 
 import json
@@ -119,7 +119,7 @@ def _configs() -> dict[str, dict[str, Any]]:
 
 def _nupa_task(key: str) -> dict[str, Any]:
     task = TASKS[key]
-    # Far more of the longest problems than a run asks, so that the budget is enough for any seed.
+    # many of the longest problems, more than a run asks, so that the budget is enough for any seed
     longest = Nupa(pick_problems([Cell(task, task.tested_lengths[-1])], seed=0, per_range=100))
     description = f"NUPA (Number Cookbook): {task.name}, {task.representation.name}"
     return _task(f"nupa_{key}", {"kind": "nupa", "tasks": [key]}, budget(longest), NUPA_METRICS, description)

@@ -1,11 +1,11 @@
-"""Extracts the answer from what a model wrote. There are two readings, and each is reported as its own figure.
+"""Extracts the answer from what a model wrote. There are two readings, whose scores are reported separately.
 
 strict  the completion, stripped of white space, must start with the answer (the reading of the released code)
 loose   the first match anywhere in the completion counts (the reading of the paper, A.2)
 
 A match is as long as the grammar allows. Digits are ASCII. The grammar has no signed exponents, so 1.5e-8 is not a
-scientific number (the released code drops the sign). A wording may look for more, such as the words "The answer is"
-(lab/text/wording.py).
+scientific number (the released code drops the sign). A wording may look for words before the answer, such as "The
+answer is" (lab/text/wording.py).
 """
 
 import functools
@@ -38,7 +38,7 @@ def extract(text: str, representation: Representation, reading: Reading) -> str 
 def decided(text: str, representation: Representation) -> bool:
     """Whether no further text can change either reading: the text contains an answer and continues after it.
 
-    Only the end of thoughts that never began (`without_thoughts`) could still change it.
+    There is one exception: a later </think> makes everything before it thoughts (`without_thoughts`).
     """
     text, _ = without_thoughts(text)
     match = _anywhere(representation).search(text)

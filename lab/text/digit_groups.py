@@ -26,7 +26,7 @@ Kind = Literal["aligned", "left", "mixed", "random"]
 
 _NUMBERS = 20_000
 _LONGEST = 8
-"""How many numbers the byte pairs are learned from, and the most digits that one has."""
+"""How many numbers the byte pairs are learned from, and the largest number of digits in one of them."""
 
 
 def groups(digits: str, kind: Kind, size: int, alignment: str, words: Iterator[int] | None = None) -> list[str]:
@@ -35,7 +35,7 @@ def groups(digits: str, kind: Kind, size: int, alignment: str, words: Iterator[i
     Args:
         digits: the digits of one part.
         kind: how to cut them (see the table above).
-        size: the most digits that a group has.
+        size: the largest number of digits in a group.
         alignment: "right" if the part is counted from its ones digit, "left" if it is counted from the point
             (`Representation.alignment`). Only aligned groups depend on it.
         words: random integers, one for each group. Only random groups need them.

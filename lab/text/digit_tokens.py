@@ -21,7 +21,7 @@ from lab.errors import ModelError
 from lab.text import digit_groups
 
 _LONGEST = 200
-"""How many decimals can be grouped from the point: the look-behind needs an alternative for each group."""
+"""The largest number of decimals that are grouped from the point: each group is an alternative of the look-behind."""
 
 
 class DigitTokens(NamedTuple):
@@ -29,7 +29,7 @@ class DigitTokens(NamedTuple):
     new: dict[int, list[int]]
     """For the id of each new token, the ids of the tokens whose mean embedding initializes its own."""
     forbidden: list[int]
-    """Ids of tokens with more digits in a row than a group may have; the tokenizer never produces them."""
+    """Ids of tokens with more adjacent digits than a group may have; the tokenizer never produces them."""
 
 
 def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, hints: list[str]) -> DigitTokens:

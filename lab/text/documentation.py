@@ -18,14 +18,14 @@ _MODULES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding
 
 TRAINING: tuple[str, ...] = tuple(_MODULES["training"])
 HELD_OUT: tuple[str, ...] = tuple(_MODULES["held_out"])
-"""TRAINING names the modules whose docstrings are used in training, HELD_OUT those that are only used for testing."""
+"""The modules whose docstrings are used in training, and those whose docstrings are used only for testing."""
 _SHORTEST = 200
 """Only docstrings with more characters than this are used, because shorter ones say little."""
 
 
 def documentation(modules: Sequence[str], besides: Sequence[str] = ()) -> str:
-    """The long docstrings (see `_SHORTEST`) of the classes and functions of these modules, and of the members of the
-    classes, each one once. (A member that is a constant has the docstring of its type.)
+    """The long docstrings (see `_SHORTEST`) of the classes and functions in these modules, and of the members of these
+    classes, without repetition. (A member that is a constant has the docstring of its type.)
 
     Args:
         modules: the names of the modules.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # transformers takes seconds to import, and text needs none o
 
 
 IGNORED = -100
-"""The label of a position that is not trained on."""
+"""The label of a position that does not count in the loss."""
 
 
 class Message(NamedTuple):
@@ -40,7 +40,7 @@ class EncodedExample(NamedTuple):
 
 
 def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:
-    """The token ids of a prompt, the same in training and in generation.
+    """The token ids of a prompt, for training and for generation.
 
     Raw text gets the special tokens that the tokenizer puts before a text; messages go through its chat template.
     Raises ModelError if there is no chat template, or if it refuses the messages (some accept no system message).

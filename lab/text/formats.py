@@ -19,14 +19,14 @@ from lab.numbers.representations import Representation
 from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import TASKS, Task
 from lab.text.answers import Reading
-from lab.text.example_numbers import DrawnExampleNumber
+from lab.text.example_numbers import draw_example_number
 from lab.text.examples import Prompt
 from lab.text.notation import SEPARATORS, Notation
 from lab.text.number_search import NumberSearch
 from lab.text.passages import AfterPassage
 from lab.text.prompts import around_operands
 from lab.text.templates import TRAINING, ManyTemplates
-from lab.text.wording import RuleFollowing, Wording
+from lab.text.wording import Reword, Reworded, RuleFollowing, Wording
 
 _HINT, _HINT_BACKWARDS = r"<\d+\.\d+>", r">\d+\.\d+<"
 _WORD = re.compile(rf"{_HINT}|[0-9./e]")
@@ -44,22 +44,17 @@ class TextFormat(Wording):
         """All index hints, each of which should be one token; empty if the format has no index hints."""
         return [word for word in self._notation.vocabulary if re.fullmatch(_HINT, word)]
 
-    @property
-    def ones_first(self) -> bool:
-        """Whether integers are written with the ones digit first."""
-        return self._notation.ones_first
-
-    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
-        """See `Wording`. `luck` decides at which place hints start. Raises TaskError as `Notation.question` does."""
+    def prompt(self, problem: Problem, seed: int | None = None) -> Prompt:
+        """See `Wording`. `seed` decides where hints start. Raises TaskError as `Notation.question` does."""
         before, between, after = around_operands(problem)
-        words = self._notation.question(problem, luck)
+        words = self._notation.question(problem, seed)
         operator = words.index(f"<{task_of(problem).key}>")
         a, b = "".join(words[:operator]), "".join(words[operator + 1 : -1])
         return f"{before}{a}{between}{b}{after}"
 
-    def completion(self, problem: Problem, luck: int | None = None) -> str:
+    def completion(self, problem: Problem, seed: int | None = None) -> str:
         """See `Wording`."""
-        return " " + "".join(self._notation.answer(problem, luck))
+        return " " + "".join(self._notation.answer(problem, seed))
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """The answer with its digits in natural order, as in `lab.text.answers.extract`, or None if there is none."""
@@ -85,32 +80,35 @@ def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:
 
 
 def tuned(config: FormatConfig, data: DataConfig) -> Wording:
-    """The wording for tuning and testing a model: rule following if `data` asks for it, otherwise a format.
+    """The wording for tuning and testing a model: rule following if `data` asks for it, or else a format.
 
     Raises TaskError as `TextFormat` does.
     """
     return RuleFollowing(data.rules) if data.rules_followed else written(config, chosen(data.tasks))
 
 
-def taught(wording: Wording, data: DataConfig) -> Wording:
-    """The wording of training problems: that of the test, perhaps in other words, with another example number in the
-    hint, and after a passage of text."""
-    asked = wording
+def taught(wording: Wording, data: DataConfig) -> Wording | Reworded:
+    """How training problems are written: as in the test, or, if `data` asks for it, in other words, with another
+    example number in the hint, or after a passage of text."""
+    rewords: list[Reword] = []
     if data.templates != "benchmark":
         own = 1 if data.templates == "many" else len(TRAINING)
-        asked = ManyTemplates(wording, own, random=len(TRAINING) if data.templates == "varied" else 0)
-    asked = DrawnExampleNumber(asked) if data.example_number == "drawn" else asked
-    return AfterPassage(asked, data.passages) if data.passages else asked
+        rewords.append(ManyTemplates(own, random=len(TRAINING) if data.templates == "varied" else 0))
+    if data.example_number == "drawn":
+        rewords.append(draw_example_number)
+    if data.passages:
+        rewords.append(AfterPassage(data.passages))
+    return Reworded(wording, rewords) if rewords else wording
 
 
 def writable(config: FormatConfig) -> list[Task]:
-    """All tasks that a format can write together: all but sig if the format pads answers with zeros, otherwise all."""
+    """The tasks that a format can write together: all, but without sig if the format pads answers with zeros."""
     every = list(TASKS.values())
     return [task for task in every if task.name != "sig"] if config.pad in ("answer", "all") else every
 
 
 _BEGUN_HINT = re.compile(r"<(\d+(\.(\d+>?)?)?)?")
-"""The beginning of a hint, or a whole one: another digit of the number may follow it."""
+"""A hint or the beginning of one, after which another digit of the number may follow."""
 
 
 @functools.cache

@@ -29,10 +29,11 @@ from lab.numbers.tasks import Task
 from lab.text.digit_groups import groups, vocabulary
 
 PAD, BEGIN, END, EQUALS = "<pad>", "<begin>", "<end>", "="
+DIGITS = tuple("0123456789")
 
 SEPARATORS: dict[Representation, str] = {Integer: "", Float: ".", Fraction: "/", Scientific: ".e"}
 _PARTS = 3
-"""The most parts that a number has."""
+"""The largest number of parts of a number."""
 
 _REVERSED: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -45,18 +46,59 @@ _REVERSED: dict[str, tuple[str, ...]] = {
 """The alignments of the parts whose digits are reversed, for each value of `format.reverse`."""
 
 
-class Notation:
+class ScratchNotation:
+    """How a model from scratch reads and writes the problems of some tasks, in words that are one token each.
+
+    The words are a function of the problem and of `seed`, which decides what is random (in training, it is the index of
+    the problem). Without a seed, they are a function of the problem alone.
+    """
+
+    words_a_digit = 1
+    """The largest number of words that one digit of an answer takes."""
+    ones_first = True
+    """Whether the integers of answers are written with the ones digit first."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = {(task.name, task.representation.name): task for task in tasks}
+        self.tasks = list(self._tasks.values())
+        """The tasks that it can write."""
+
+    @functools.cached_property
+    def vocabulary(self) -> list[str]:
+        """Every possible word, in the order of their ids."""
+        raise NotImplementedError
+
+    def question(self, problem: Problem, seed: int | None = None) -> list[str]:
+        """The words after <begin>, up to and including "=". Raises TaskError for a problem of another task."""
+        raise NotImplementedError
+
+    def answer(self, problem: Problem, seed: int | None = None) -> list[str]:
+        """The words between "=" and <end>."""
+        raise NotImplementedError
+
+    def read(self, words: Sequence[str], representation: Representation) -> str | None:
+        """The number that `words` (without <end>) write, with its digits in natural order; None if they write none."""
+        raise NotImplementedError
+
+    def _task(self, problem: Problem) -> Task:
+        """The task of a problem. Raises TaskError if the notation does not have it."""
+        found = self._tasks.get((problem.task, problem.representation))
+        if found is None:
+            known = ", ".join(task.key for task in self.tasks)
+            raise TaskError(f"the notation has no task {problem.task}_{problem.representation}; it has: {known}")
+        return found
+
+
+class Notation(ScratchNotation):
     """How one tokenizer and format write the problems of some tasks.
 
-    `luck` is the seed of what is random: random groups, and the place at which hints start. In training, it
-    depends on the index of the sample. The words are a function of the problem and of luck. Without luck, hints start
-    at 0 and groups depend on the problem alone.
+    The seed decides how random groups are cut, and at which place hints start; without a seed, hints start at 0.
     """
 
     def __init__(self, tokenizer: TokenizerConfig, format: FormatConfig, tasks: Sequence[Task]) -> None:
         """Raises TaskError if one task needs the trailing zeros of its answers kept and another needs them stripped."""
+        super().__init__(tasks)
         self._tokenizer, self._format = tokenizer, format
-        self._tasks = {(task.name, task.representation.name): task for task in tasks}
         self._stripped = {task.answer for task in tasks if self._pads_answer(task)}
         self._check_that_zeros_have_one_meaning(tasks)
         self._digit_groups = vocabulary(tokenizer.kind, tokenizer.digits)
@@ -68,39 +110,23 @@ class Notation:
         self._reversed_question = format.reverse != "answer"
         self._hinted_question = format.index_hints != "none"
         self._hinted_answer = format.index_hints == "both"
+        self.words_a_digit = 1 + self._hinted_answer
+        self.ones_first = "right" in self._reversed
 
-    @property
-    def tasks(self) -> list[Task]:
-        """The tasks that it can write."""
-        return list(self._tasks.values())
-
-    @property
+    @functools.cached_property
     def vocabulary(self) -> list[str]:
-        """Every possible word: special words, operators, separators, hints if the format has them, groups of digits."""
-        operators = [f"<{task.key}>" for task in self._tasks.values()]
+        """Special words, operators, separators, hints if the format has them, and groups of digits."""
+        operators = [f"<{task.key}>" for task in self.tasks]
         hints = [hint for hints in self._hints for hint in hints] if self._hinted_question else []
         return [PAD, BEGIN, END, EQUALS, *operators, ".", "/", "e", *hints, *self._digit_groups]
 
-    @property
-    def words_a_digit(self) -> int:
-        """The most words that a digit of an answer takes: the digit itself, and its hint if answers have hints."""
-        return 1 + self._hinted_answer
-
-    @property
-    def ones_first(self) -> bool:
-        """Whether the integers of answers are written with the ones digit first."""
-        return "right" in self._reversed
-
-    def question(self, problem: Problem, luck: int | None = None) -> list[str]:
-        """The words after <begin>, up to and including "=".
-
-        Like `answer`, it raises TaskError for a problem of another task, and for one with more places than there are
-        hints.
-        """
+    def question(self, problem: Problem, seed: int | None = None) -> list[str]:
+        """See `ScratchNotation`. Like `answer`, it also raises TaskError for a problem with more places than there are
+        hints."""
         task = self._task(problem)
         operands = self._operands(problem, task)
-        starts = self._starts(problem, task, operands, luck) if self._hinted_question else None
-        words = _random_words("question", problem, luck) if self._tokenizer.kind == "random" else None
+        starts = self._starts(problem, task, operands, seed) if self._hinted_question else None
+        words = _random_words("question", problem, seed) if self._tokenizer.kind == "random" else None
         turned = self._reversed_question
         written = self._write(operands[0], task.representation, starts, words, turned)
         written.append(f"<{task.key}>")
@@ -109,16 +135,16 @@ class Notation:
         written.append(EQUALS)
         return written
 
-    def answer(self, problem: Problem, luck: int | None = None) -> list[str]:
-        """The words between "=" and <end>. If luck is the same, hints start at the same place as in the question."""
+    def answer(self, problem: Problem, seed: int | None = None) -> list[str]:
+        """See `ScratchNotation`. If the seed is the same, hints start at the same place as in the question."""
         task = self._task(problem)
         operands = self._operands(problem, task)
-        starts = self._starts(problem, task, operands, luck) if self._hinted_answer else None
-        words = _random_words("answer", problem, luck) if self._tokenizer.kind == "random" else None
+        starts = self._starts(problem, task, operands, seed) if self._hinted_answer else None
+        words = _random_words("answer", problem, seed) if self._tokenizer.kind == "random" else None
         return self._write(self._answer_parts(problem, task, operands), task.answer, starts, words)
 
     def read(self, words: Sequence[str], representation: Representation) -> str | None:
-        """The number that `words` (without <end>) write, with its digits in natural order; None if they write none.
+        """See `ScratchNotation`.
 
         The text keeps the digits that were written: 0 7 is 07, which is not the answer 7. Padding zeros are removed
         only if the format pads answers of this representation (pad=all or pad=answer, and a task with such answers is
@@ -205,10 +231,10 @@ class Notation:
             place += len(group)
         return found[::-1] if alignment == "right" else found
 
-    def _starts(self, problem: Problem, task: Task, operands: list[list[str]], luck: int | None) -> list[int]:
+    def _starts(self, problem: Problem, task: Task, operands: list[list[str]], seed: int | None) -> list[int]:
         """The place at which each part's hints start: that of its ones digit or first decimal.
 
-        It is the same in all numbers of a problem. Places count digits, not groups, so that luck does not decide
+        It is the same in all numbers of a problem. Places count digits, not groups, so that the seed does not decide
         whether a problem can be written.
         """
         numbers = [*operands, self._answer_parts(problem, task, operands)] if self._hinted_answer else operands
@@ -219,18 +245,9 @@ class Notation:
                 f"a problem of {task.key} has {max(widths)} digits in a part (answers too if index_hints=both), but "
                 f"hints end at {most} digits: raise format.largest_hint"
             )
-        if luck is None:
+        if seed is None:
             return [0] * len(widths)
-        return [word % (most - width + 1) for word, width in zip(_words_of_starts(problem, luck), widths, strict=False)]
-
-    def _task(self, problem: Problem) -> Task:
-        found = self._tasks.get((problem.task, problem.representation))
-        if found is None:
-            known = ", ".join(task.key for task in self._tasks.values())
-            raise TaskError(
-                f"the notation has no operator for {problem.task}_{problem.representation}; it has: {known}"
-            )
-        return found
+        return [word % (most - width + 1) for word, width in zip(_words_of_starts(problem, seed), widths, strict=False)]
 
     def _operands(self, problem: Problem, task: Task) -> list[list[str]]:
         """The digits of the parts of each operand, padded if the format says so."""
@@ -290,12 +307,12 @@ def _mirrored(cut: list[str]) -> list[str]:
     return [group[::-1] for group in reversed(cut)]
 
 
-def _random_words(purpose: str, problem: Problem, luck: int | None) -> Iterator[int]:
-    """An endless stream of random integers for one purpose, problem and luck."""
-    generator = philox(purpose, luck, problem.task, problem.representation, problem.a, problem.b)
+def _random_words(purpose: str, problem: Problem, seed: int | None) -> Iterator[int]:
+    """An endless stream of random integers for one purpose, problem and seed."""
+    generator = philox(purpose, seed, problem.task, problem.representation, problem.a, problem.b)
     return iter(generator.random_raw, None)
 
 
 @functools.lru_cache(maxsize=1)  # the question and the answer of a sample use the same words
-def _words_of_starts(problem: Problem, luck: int) -> list[int]:
-    return list(itertools.islice(_random_words("hints", problem, luck), _PARTS))
+def _words_of_starts(problem: Problem, seed: int) -> list[int]:
+    return list(itertools.islice(_random_words("hints", problem, seed), _PARTS))

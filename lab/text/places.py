@@ -42,7 +42,7 @@ NO_SPOT = Spot(0, 0, 0)
 
 
 class Number:
-    """A number, perhaps unfinished, with its parts and their digits in the order of writing: lowest digit first.
+    """A number, perhaps unfinished, with its parts and their digits in the order of writing, lowest digit first.
 
     For example, 57.321 stands for 123.75; its parts have the digits [5, 7] and [3, 2, 1].
     """
@@ -120,7 +120,7 @@ class Number:
 
 
 _FARTHEST = 10**9
-"""Larger exponents count as this one, so that places fit into a tensor whatever a model writes."""
+"""The largest exponent; larger ones count as this one, so that places fit into a tensor whatever a model writes."""
 _SEPARATORS = ("/", "e", ".")
 """The separators of all numbers. The first of these that a number contains is its form."""
 
@@ -247,7 +247,7 @@ def _above(numbers: Sequence[Number]) -> int:
 
 
 class _Finished(NamedTuple):
-    """The beginning of a row, which ends after a finished number or outside of numbers."""
+    """What is known of the beginning of a row, up to the end of a finished number or a word that is in no number."""
 
     numbers: Sequence[Number]
     own: np.ndarray
@@ -258,7 +258,7 @@ _NOTHING = _Finished((), np.zeros((0, 3)), np.zeros(0))
 
 
 def _unfinished(words: Sequence[str]) -> int:
-    """Where the number at the end of a row begins at the earliest: after the last word that is not part of a number."""
+    """The first index at which the number at the end of a row can begin: after the last word that is in no number."""
     start = len(words)
     while start and (not words[start - 1] or in_number(words[start - 1])):
         start -= 1
@@ -268,7 +268,7 @@ def _unfinished(words: Sequence[str]) -> int:
 @lru_cache(maxsize=1024)
 def _finished(words: tuple[str, ...], ordinary: bool) -> _Finished:
     """The numbers of the beginning of a row. While a model writes an answer, the words before it stay the same, so they
-    are read only once. This helps batches of at most 1,024 rows."""
+    are read only once, if a batch has at most 1,024 rows."""
     numbers, number = [], Number()
     for token, word in enumerate(words):
         number = _read(token, word, number, numbers, ordinary)
@@ -296,7 +296,7 @@ def in_number(word: str) -> bool:
 
 
 def _marked(numbers: Sequence[Number], length: int, known: _Finished) -> _Finished:
-    """The numbers of the first `length` tokens of a row, of which `known` has the first ones."""
+    """The numbers of the first `length` tokens of a row. `known`: what is known of the first of these tokens."""
     own, inside = np.zeros((length, 3), dtype=np.int64), np.zeros(length, dtype=bool)
     own[: len(known.own)], inside[: len(known.inside)] = known.own, known.inside
     for count, number in enumerate(numbers[len(known.numbers) :], len(known.numbers) + 1):

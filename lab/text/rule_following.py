@@ -52,11 +52,6 @@ def prompt(problem: Problem, rules: RulesConfig = LAB_RULES) -> str:
     return PROMPT.format(rule=rule(task_of(problem), rules).text, question=question)
 
 
-def rule_text(problem: Problem, rules: RulesConfig = LAB_RULES) -> str:
-    """The text of the rule of the problem's task, as prompts show it. Raises RuleError as `rule` does."""
-    return rule(task_of(problem), rules).text
-
-
 def completion(problem: Problem, rules: RulesConfig = LAB_RULES) -> str:
     """What a model that follows the rule without a mistake writes after the prompt.
 

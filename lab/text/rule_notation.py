@@ -19,10 +19,9 @@ from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
 from lab.errors import TaskError
 from lab.numbers.representations import Integer, Representation
-from lab.numbers.sampling import Cell, Problem, problem
-from lab.numbers.tasks import Task
+from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.text import rule_following
-from lab.text.notation import BEGIN, END, EQUALS, PAD
+from lab.text.notation import BEGIN, DIGITS, END, EQUALS, PAD, ScratchNotation
 from lab.text.traces import lines
 
 ENDED, ANSWER = "answer", "is"
@@ -31,7 +30,6 @@ from there a model can see the last line of the trace."""
 LINE = ";"
 ASSIGNED = ":="
 """Stands for "=" in the text of a rule, because a question ends in "="."""
-DIGITS = tuple("0123456789")
 
 _WORDS = re.compile(r'\n|\w*\[[^\]\n]*\]=?|[A-Za-z_]\w*[:=]?|[0-9]|"[+]\w+|""|[^\s\w]=|    |\S')
 _SAMPLES = 50
@@ -41,10 +39,8 @@ Removed = Callable[[int], int]
 """How many lines a training sample lacks at the beginning of its trace; the argument is the sample's index."""
 
 
-class RuleNotation:
-    """The interface of `Notation` for a model that follows rules."""
-
-    words_a_digit = 1
+class RuleNotation(ScratchNotation):
+    """The notation of a model that follows rules."""
 
     def __init__(
         self,
@@ -71,15 +67,10 @@ class RuleNotation:
             if {task.representation, task.answer} != {Integer}:
                 raise TaskError(f"data.style=rule_following: {task.key} is not a task of integers")
         rule_following.check_rules(tasks, rules)
+        super().__init__(tasks)
         self.rules, self.shown, self.removed = rules, shown, removed
         self._format, self._cells = format, cells
-        self._turned = format.reverse == "integer"
-        self._tasks = {(task.name, task.representation.name): task for task in tasks}
-
-    @property
-    def tasks(self) -> list[Task]:
-        """The tasks that it can write."""
-        return list(self._tasks.values())
+        self.ones_first = format.reverse == "integer"
 
     def internalizing(self, removed: Removed) -> Self:
         """This notation with training samples from which as many lines are left out as `removed` says."""
@@ -95,41 +86,30 @@ class RuleNotation:
                 found.update(self._trace(item))
                 if self.shown and not index:
                     found.update(self._rule(item))
-        operators = ["<rule>"] if self.shown else [f"<{task.key}>" for task in self._tasks.values()]
+        operators = ["<rule>"] if self.shown else [f"<{task.key}>" for task in self.tasks]
         words = sorted(found - {LINE, EQUALS, *DIGITS})
         return [PAD, BEGIN, END, EQUALS, *operators, LINE, ENDED, ANSWER, *DIGITS, *words]
 
-    @property
-    def ones_first(self) -> bool:
-        return self._turned
-
-    def question(self, problem: Problem, luck: int | None = None) -> list[str]:
-        """The words after <begin>, up to and including "=". Raises TaskError for a problem of another task."""
-        task = self._tasks.get((problem.task, problem.representation))
-        if task is None:
-            known = ", ".join(task.key for task in self._tasks.values())
-            raise TaskError(f"the notation has no rule for {problem.task}_{problem.representation}; it has: {known}")
+    def question(self, problem: Problem, seed: int | None = None) -> list[str]:
+        task = self._task(problem)
         rule = self._rule(problem) if self.shown else []
         operator = "<rule>" if self.shown else f"<{task.key}>"
         return [*rule, *self._digits(problem.a), operator, *self._digits(problem.b or ""), EQUALS]
 
-    def answer(self, problem: Problem, luck: int | None = None) -> list[str]:
-        """The trace and the answer. With luck, the index of a training sample, lines may be missing.
+    def answer(self, problem: Problem, seed: int | None = None) -> list[str]:
+        """The trace and the answer. With a seed, lines may be missing (`Removed`).
 
         Raises RuleError as `rule_following.completion` does.
         """
         trace = self._trace(problem)
-        if self.removed and luck is not None:
+        if self.removed and seed is not None:
             ends = [0, *(place for place, word in enumerate(trace, 1) if word == LINE)]
-            trace = trace[ends[min(self.removed(luck), len(ends) - 1)] :]
+            trace = trace[ends[min(self.removed(seed), len(ends) - 1)] :]
         marker = [ENDED, ANSWER] if self.rules.detail != "answer" else []
         return [*trace, *marker, *self._digits(problem.answer)]
 
     def read(self, words: Sequence[str], representation: Representation) -> str | None:
-        """The number after the last "is"; with rules.detail=answer, the number that all words together write.
-
-        None if there is no such number.
-        """
+        """The number after the last "is"; with rules.detail=answer, the number that all words together write."""
         words = list(words)
         if self.rules.detail != "answer":
             if ANSWER not in words:
@@ -137,24 +117,21 @@ class RuleNotation:
             words = words[len(words) - words[::-1].index(ANSWER) :]
         if not words or not set(words) <= set(DIGITS):
             return None
-        return "".join(reversed(words) if self._turned else words)
+        return "".join(reversed(words) if self.ones_first else words)
 
     def _trace(self, problem: Problem) -> list[str]:
         """The words of all lines, each with its end."""
         if self.rules.detail == "answer":
             return []
         text, _, _ = rule_following.completion(problem, self.rules).rpartition(lines.ANSWER)
-        return self._words(text)
+        return in_words(text, self.ones_first)
 
     def _rule(self, problem: Problem) -> list[str]:
-        words = self._words(rule_following.rule_text(problem, self.rules) + "\n")
+        words = in_words(rule_following.rule(task_of(problem), self.rules).text + "\n", self.ones_first)
         return [ASSIGNED if word == EQUALS else word for word in words]
 
-    def _words(self, text: str) -> list[str]:
-        return in_words(text, self._turned)
-
     def _digits(self, number: str) -> list[str]:
-        return list(number[::-1] if self._turned else number)
+        return list(number[::-1] if self.ones_first else number)
 
 
 def in_words(text: str, turned: bool) -> list[str]:

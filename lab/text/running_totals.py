@@ -15,25 +15,22 @@ The scratchpads follow Nye et al. 2021 (arXiv 2112.00114). Cho et al. 2024 (arXi
 and sums with position ids for rows and places; here, lab/models/grid_places.py computes these ids.
 """
 
+import functools
 from collections.abc import Sequence
 
 from lab.errors import TaskError
 from lab.numbers.representations import Representation
-from lab.numbers.sampling import Problem, task_of
+from lab.numbers.sampling import Problem
 from lab.numbers.tasks import SUM, Task
-from lab.text.notation import BEGIN, END, EQUALS, PAD
+from lab.text.notation import BEGIN, DIGITS, END, EQUALS, PAD, ScratchNotation
 
 PART, TOTAL, RESULT = "part", "total", "answer"
 """The words before a number: a multiple of the first factor, a running total, the answer of a product."""
-DIGITS = tuple("0123456789")
 PRODUCTS = ("multiply_hard_integer", "multiply_easy_integer")
 
 
-class RunningTotals:
-    """The interface of `Notation` for a model that writes parts and totals."""
-
-    words_a_digit = 1
-    ones_first = True
+class RunningTotals(ScratchNotation):
+    """The notation of a model that writes parts and totals."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         """Raises TaskError for a task without running totals."""
@@ -41,25 +38,22 @@ class RunningTotals:
             if task.key not in (*PRODUCTS, SUM.key):
                 known = ", ".join((*PRODUCTS, SUM.key))
                 raise TaskError(f"data.style=running_totals: {task.key} has no running totals; these have: {known}")
-        self.tasks = list(tasks)
-        """The tasks that it can write."""
+        super().__init__(tasks)
 
-    @property
+    @functools.cached_property
     def vocabulary(self) -> list[str]:
         """Special words, operators, the words before numbers, digits."""
         operators = [f"<{task.key}>" for task in self.tasks]
         return [PAD, BEGIN, END, EQUALS, *operators, PART, TOTAL, RESULT, *DIGITS]
 
-    def question(self, problem: Problem, luck: int | None = None) -> list[str]:
-        """The words after <begin>, up to and including "=". Raises TaskError for a problem of another task."""
+    def question(self, problem: Problem, seed: int | None = None) -> list[str]:
         task = self._task(problem)
         operator = f"<{task.key}>"
         if task is SUM:
             return [word for term in problem.a.split("+") for word in (operator, *term[::-1])] + [EQUALS]
         return [*problem.a[::-1], operator, *(problem.b or "")[::-1], EQUALS]
 
-    def answer(self, problem: Problem, luck: int | None = None) -> list[str]:
-        """The words between "=" and <end>."""
+    def answer(self, problem: Problem, seed: int | None = None) -> list[str]:
         if self._task(problem) is SUM:
             return _sum(list(map(int, problem.a.split("+"))))
         return _product(problem.a, problem.b or "", problem.answer)
@@ -74,13 +68,6 @@ class RunningTotals:
         if not number or words[signs[-1]] != (RESULT if PART in words else TOTAL):
             return None
         return number.lstrip("0") or "0"
-
-    def _task(self, problem: Problem) -> Task:
-        task = task_of(problem)
-        if task not in self.tasks:
-            known = ", ".join(own.key for own in self.tasks)
-            raise TaskError(f"running totals of {known} only, not of {task.key}")
-        return task
 
 
 def _sum(terms: Sequence[int]) -> list[str]:

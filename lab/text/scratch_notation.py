@@ -1,14 +1,10 @@
 """Makes the notation that the config of a model from scratch asks for."""
 
-from typing import TypeAlias
-
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import chosen
-from lab.text.notation import Notation
+from lab.text.notation import Notation, ScratchNotation
 from lab.text.rule_notation import RuleNotation
 from lab.text.running_totals import RunningTotals
-
-ScratchNotation: TypeAlias = Notation | RuleNotation | RunningTotals
 
 
 def notation_of(config: PretrainConfig) -> ScratchNotation:

@@ -10,6 +10,7 @@ learns that the words around a sum do not matter:
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -17,7 +18,6 @@ from lab.numbers.philox import philox
 from lab.text import documentation
 from lab.text.examples import Example
 from lab.text.prompts import around_operands
-from lab.text.wording import Rewording, Wording
 
 _SETS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
@@ -40,10 +40,10 @@ def worded(template: str, item: Example) -> Example:
     return Example(template.format(a=a, b=b), item.completion, item.problem)
 
 
-def random_template(luck: int) -> str:
+def random_template(seed: int) -> str:
     """Words of docstrings before, between and after the numbers of a sum: 0-12, 1-10 and 1-10 in a row."""
     words = _documented_words()
-    raw = map(int, philox("words around a sum", luck).random_raw(6))
+    raw = map(int, philox("words around a sum", seed).random_raw(6))
     parts: list[Sequence[str]] = []
     for fewest, most in ((0, 12), (1, 10), (1, 10)):
         count, start = fewest + next(raw) % (most - fewest + 1), next(raw) % (len(words) - most)
@@ -59,22 +59,16 @@ def _documented_words() -> tuple[str, ...]:
     return tuple(word for word in words if not any(char.isdigit() or char in "{}" for char in word))
 
 
-class ManyTemplates(Rewording):
-    """Draws the words of each problem: those of another wording, of a training template, or random ones."""
+class ManyTemplates(NamedTuple):
+    """Draws the words of a problem: those that it has, those of a training template, or random ones."""
 
-    def __init__(self, wording: Wording, own: int = 1, random: int = 0) -> None:
-        """A wording with many templates.
+    own: int = 1
+    """How many templates the problem's own words count as in the draw."""
+    random: int = 0
+    """How many templates random words count as."""
 
-        Args:
-            wording: how problems are written otherwise.
-            own: how many templates the wording's own words count as in the draw.
-            random: how many templates random words count as.
-        """
-        super().__init__(wording)
-        self.own, self.random = own, random
-
-    def reworded(self, item: Example, luck: int) -> Example:
-        choice = philox("template", luck).random_raw() % (len(TRAINING) + self.random + self.own)
+    def __call__(self, item: Example, seed: int) -> Example:
+        choice = philox("template", seed).random_raw() % (len(TRAINING) + self.random + self.own)
         if choice < len(TRAINING):
             return worded(TRAINING[choice], item)
-        return worded(random_template(luck), item) if choice < len(TRAINING) + self.random else item
+        return worded(random_template(seed), item) if choice < len(TRAINING) + self.random else item

@@ -5,14 +5,14 @@
     ApiWording      the same, after the paper's system message, which names the answer's regular expression (A.2)
     RuleFollowing   raw text with the rule before the question; the completion executes the rule (section 4)
     TextFormat      raw text whose numbers are reversed, padded or hinted (lab/text/formats.py)
-    NotatedWording  the notation of a model from scratch (lab/text/notation.py)
-    Rewording       another wording, in other words in training (templates.py, passages.py, example_numbers.py)
+    NotatedWording  the notation of a model from scratch (lab/text/scratch_notation.py)
 
-Training, evaluation and the plugins take a wording. It alone decides how the text is written.
+Training, evaluation and the plugins take a wording. It alone decides how the text is written, except that `Reworded`
+changes the prompts of training problems (templates.py, passages.py, example_numbers.py).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -22,7 +22,7 @@ from lab.numbers.sampling import Problem, task_of
 from lab.text import answers, prompts, rule_following
 from lab.text.answers import Reading, Setting
 from lab.text.examples import Example, Message, Prompt
-from lab.text.notation import Notation
+from lab.text.notation import ScratchNotation
 from lab.text.traces.errors import first_error
 from lab.text.traces.lines import ANSWER
 
@@ -36,35 +36,35 @@ class Wording:
     surplus_tokens = 8
     """Tokens allowed beyond the longest answer of a task and length: for surplus digits, words and the end token."""
     window: int | None = None
-    """The most tokens that prompt and completion may have together; None if there is no bound."""
+    """The largest number of tokens that prompt and completion may have together; None for no limit."""
     whole = False
-    """Whether a completion counts only as a whole: ended by the model, without special tokens among its words."""
+    """Whether a completion counts only if the model ended it and no special token is among its words."""
     decides = True
     """Whether a completion may be `decided` before it ends."""
 
     def __init__(self, solved: Solved = MappingProxyType({})) -> None:
         self.solved = solved
 
-    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+    def prompt(self, problem: Problem, seed: int | None = None) -> Prompt:
         """What the model is asked.
 
         Args:
             problem: the problem to ask.
-            luck: the seed of everything that the wording leaves to chance; with None, nothing is random.
+            seed: the seed of everything that the wording leaves to chance; with None, nothing is random.
         """
         solved = "".join(f"{prompts.prompt(item)}{prompts.completion(item)}\n" for item in self._solved(problem))
         return solved + prompts.prompt(problem)
 
-    def completion(self, problem: Problem, luck: int | None = None) -> str:
+    def completion(self, problem: Problem, seed: int | None = None) -> str:
         """What a perfect model writes after the prompt. Raises RuleError if the rule does not lead to the answer."""
         return prompts.completion(problem)
 
-    def example(self, problem: Problem, luck: int | None = None) -> Example:
+    def example(self, problem: Problem, seed: int | None = None) -> Example:
         """Prompt and completion to train on. Raises TypeError if the wording writes messages: training takes text."""
-        prompt = self.prompt(problem, luck)
+        prompt = self.prompt(problem, seed)
         if not isinstance(prompt, str):
             raise TypeError(f"{type(self).__name__} writes messages, and training takes text")
-        return Example(prompt, self.completion(problem, luck), problem)
+        return Example(prompt, self.completion(problem, seed), problem)
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """The answer in what a model wrote, with its digits in natural order; None if there is none."""
@@ -79,6 +79,7 @@ class Wording:
         return {}
 
     def _solved(self, problem: Problem) -> Sequence[Problem]:
+        """The solved examples to show before a question."""
         return self.solved.get(task_of(problem).key, ())
 
 
@@ -89,15 +90,10 @@ class ChatWording(Wording):
     decides = False
     answer = "{}"
 
-    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
-        turns = [
-            message
-            for item in self._solved(problem)
-            for message in (
-                Message("user", prompts.prompt(item)),
-                Message("assistant", self.answer.format(item.answer)),
-            )
-        ]
+    def prompt(self, problem: Problem, seed: int | None = None) -> Prompt:
+        turns: list[Message] = []
+        for item in self._solved(problem):
+            turns += [Message("user", prompts.prompt(item)), Message("assistant", self.answer.format(item.answer))]
         return (*turns, Message("user", prompts.prompt(problem)))
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
@@ -121,10 +117,10 @@ class ApiWording(ChatWording):
 
     answer = "The answer is {}."
 
-    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+    def prompt(self, problem: Problem, seed: int | None = None) -> Prompt:
         pattern = API_PATTERNS[task_of(problem).answer.name]
         system = Message("system", SYSTEM_MESSAGE.format(pattern=pattern))
-        return (system, *super().prompt(problem, luck))  # type: ignore[return-value]
+        return (system, *super().prompt(problem, seed))  # type: ignore[return-value]
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """Both readings begin after "The answer is", if the message contains these words."""
@@ -160,10 +156,10 @@ class RuleFollowing(Wording):
         self.traced = rules.detail != "answer"
         self.surplus_tokens = 64 if self.traced else Wording.surplus_tokens
 
-    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+    def prompt(self, problem: Problem, seed: int | None = None) -> Prompt:
         return rule_following.prompt(problem, self.rules)
 
-    def completion(self, problem: Problem, luck: int | None = None) -> str:
+    def completion(self, problem: Problem, seed: int | None = None) -> str:
         return rule_following.completion(problem, self.rules)
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
@@ -185,62 +181,46 @@ class RuleFollowing(Wording):
         return {"first_error": found and found._asdict()}
 
 
-class Rewording(Wording):
-    """Asks training problems in other words than another wording does; answers stay as they are.
-
-    `luck` decides the words; without luck, they are those of the other wording.
-    """
-
-    def __init__(self, wording: Wording) -> None:
-        super().__init__(wording.solved)
-        self.wording = wording
-        self.surplus_tokens, self.window = wording.surplus_tokens, wording.window
-        self.whole, self.decides = wording.whole, wording.decides
-
-    def reworded(self, item: Example, luck: int) -> Example:
-        """The example of the other wording, with another prompt."""
-        raise NotImplementedError
-
-    def example(self, problem: Problem, luck: int | None = None) -> Example:
-        item = self.wording.example(problem, luck)
-        return item if luck is None else self.reworded(item, luck)
-
-    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
-        return self.wording.prompt(problem) if luck is None else self.example(problem, luck).prompt
-
-    def completion(self, problem: Problem, luck: int | None = None) -> str:
-        return self.wording.completion(problem, luck)
-
-    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
-        return self.wording.extract(text, representation, reading)
-
-    def decided(self, text: str, representation: Representation) -> bool:
-        return self.wording.decided(text, representation)
-
-    def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
-        return self.wording.remarks(text, problem)
-
-
 class NotatedWording(Wording):
     """The words of a notation, with spaces between them. A completion is a number in that notation, or no answer."""
 
     whole, decides = True, False
 
-    def __init__(self, notation: Notation) -> None:
+    def __init__(self, notation: ScratchNotation) -> None:
         super().__init__()
         self.notation = notation
 
-    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
-        return " ".join(self.notation.question(problem, luck))
+    def prompt(self, problem: Problem, seed: int | None = None) -> Prompt:
+        return " ".join(self.notation.question(problem, seed))
 
-    def completion(self, problem: Problem, luck: int | None = None) -> str:
-        return " ".join(self.notation.answer(problem, luck))
+    def completion(self, problem: Problem, seed: int | None = None) -> str:
+        return " ".join(self.notation.answer(problem, seed))
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         return self.notation.read(text.split(), representation)
 
     def decided(self, text: str, representation: Representation) -> bool:
         return False
+
+
+Reword: TypeAlias = Callable[[Example, int], Example]
+"""Called as `reword(example, seed)`; returns the example with another prompt, which `seed` decides."""
+
+
+class Reworded:
+    """Training problems in a wording, with changed prompts."""
+
+    def __init__(self, wording: Wording, rewords: Sequence[Reword]) -> None:
+        """`rewords`: the changes, in the order in which they are made."""
+        self.wording, self.rewords, self.window = wording, rewords, wording.window
+
+    def example(self, problem: Problem, seed: int | None = None) -> Example:
+        """See `Wording.example`. Without a seed, no prompt is changed."""
+        item = self.wording.example(problem, seed)
+        if seed is not None:
+            for reword in self.rewords:
+                item = reword(item, seed)
+        return item
 
 
 def wording_of(

@@ -96,15 +96,10 @@ def _inputs_of_attention(model: Any, layers: set[int]) -> Iterator[dict[int, tup
     found: dict[int, tuple[Any, torch.Tensor, Any]] = {}
     base = base_model(model)
 
-    def keep(layer: int) -> Any:
-        def hook(attention: Any, args: Any, given: dict[str, Any]) -> None:
-            found[layer] = attention, given["hidden_states"][0], given["position_embeddings"]
+    def keep(attention: Any, args: Any, given: dict[str, Any]) -> None:
+        found[attention.layer_idx] = attention, given["hidden_states"][0], given["position_embeddings"]
 
-        return hook
-
-    hooks = [
-        base.model.layers[layer].self_attn.register_forward_pre_hook(keep(layer), with_kwargs=True) for layer in layers
-    ]
+    hooks = [base.model.layers[at].self_attn.register_forward_pre_hook(keep, with_kwargs=True) for at in layers]
     try:
         yield found
     finally:

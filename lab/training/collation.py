@@ -28,7 +28,7 @@ class PrefixTreeCollator:
         """
         self.share_prefixes, self.model = share_prefixes, model
         self.window: int | None = model and getattr(model.config, "sliding_window", None)
-        """How far some layers see back. The attention of a tree does not end there, so rows may not be longer."""
+        """The sliding window of some layers, in tokens. Attention in a tree ignores it, so rows may not be longer."""
 
     def of_rows(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """Like `__call__`, for rows of a ProblemSet. Adds the index of the first row, and shifts place_ids at random.

@@ -18,7 +18,7 @@ from lab.training.callbacks import ForgetAtStages, Measure, MeasureWhileTraining
 from lab.training.internalizing import Removal
 from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_loss, sequence_sets
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
-from lab.training.trainer import Method, Training, train
+from lab.training.trainer import Training, train
 
 
 def scratch_training(
@@ -31,8 +31,10 @@ def scratch_training(
     collate = SequenceCollator(notation.vocabulary, data.packing, config.model.positions, seed)
     check_that_it_fits(model, collate, longest_rows(data, seed, notation, tokenizer))
     bfloat16 = pretrained.resolve_dtype(config.model) == torch.bfloat16
-    method = Method(collate, sequence_loss, bfloat16=bfloat16, compile=config.training.compile)
-    return Training(model, tokenizer, config.training, sets, method, seed)
+    compiled = config.training.compile
+    return Training(
+        model, tokenizer, config.training, sets, seed, collate, sequence_loss, bfloat16=bfloat16, compile=compiled
+    )
 
 
 def train_from_scratch(training: Training, run: Run, measure: Measure | None = None) -> None:
@@ -41,20 +43,20 @@ def train_from_scratch(training: Training, run: Run, measure: Measure | None = N
     If `measure` is given, it is called at each validation, and the points that it returns are appended to curve.jsonl.
     """
     model, config = cast(NumberLlama, training.model), cast(PretrainTrainingConfig, training.config)
-    method = training.method
-    first = method.collate(training.sets.train.rows(range(config.micro_batch_size)))
+    first = training.collate(training.sets.train.rows(range(config.micro_batch_size)))
     parts = config.batch_size // config.micro_batch_size
     meter = ThroughputMeter(parts * step_operations(model, first), config.batch_size)
-    rate = distributed.count() * matrix_product_rate(model.device, torch.bfloat16 if method.bfloat16 else torch.float32)
+    dtype = torch.bfloat16 if training.bfloat16 else torch.float32
+    rate = distributed.count() * matrix_product_rate(model.device, dtype)
     watching: list[TrainerCallback] = [MeasureWhileTraining(run, measure, config.batch_size)] if measure else []
     if config.internalize.stages:
         watching.append(ForgetAtStages(Removal(config.internalize, config.batch_size)))
     # on a CPU with short rows, the backward pass of fused attention takes half the time of a step; torch.compile does
     # better with plain attention
     usual = model.config._attn_implementation or "eager"
-    if method.compile and model.device.type == "cpu" and usual == "sdpa":
+    if training.compile and model.device.type == "cpu" and usual == "sdpa":
         model.set_attn_implementation("eager")
-    train(replace(training, method=method._replace(callbacks=[meter, *watching])), run)
+    train(replace(training, callbacks=[meter, *watching]), run)
     model.set_attn_implementation(usual)
     if found := meter.found(rate):
         print(found)

@@ -5,7 +5,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, NotRequired, Self, TypedDict, cast
+from typing import NamedTuple, NotRequired, Self, TypeAlias, TypedDict, cast
 
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -20,7 +20,7 @@ from lab.progress import progress_bar
 from lab.text.aligned_digits import aligned_digits
 from lab.text.examples import EncodedExample, Example, encode
 from lab.text.formats import taught
-from lab.text.wording import Wording
+from lab.text.wording import Reworded, Wording
 
 
 class Row(TypedDict):
@@ -60,9 +60,9 @@ class Selection(NamedTuple):
     """Tasks and lengths, in equal shares."""
     seed: int
     variation: Variation | None = None
-    """Hard cases among the problems of addition and subtraction."""
+    """How often problems of addition and subtraction are made into hard cases."""
     curriculum: int = 1
-    """The number of stages in which lengths grow; only for wordings without a window."""
+    """The number of stages in which lengths grow; ignored for wordings with a window."""
 
     @classmethod
     def of(cls, config: FinetuneConfig) -> Self:
@@ -70,7 +70,7 @@ class Selection(NamedTuple):
         return cls(config.data.cells, config.seed, config.data.variation, config.data.curriculum)
 
     def mixture(self, split: Split, size: int) -> Mixture | Curriculum:
-        """The problems before they are made harder. `size`: the number of problems over which a curriculum extends."""
+        """The problems before any variation. `size`: the number of problems over which a curriculum extends."""
         if self.curriculum > 1:
             return Curriculum(self.cells, split, self.seed, size, self.curriculum)
         return Mixture(self.cells, split, self.seed, sys.maxsize)
@@ -80,19 +80,19 @@ class Rows(NamedTuple):
     """How a drawn problem becomes a row."""
 
     tokenizer: PreTrainedTokenizerBase
-    wording: Wording
+    wording: Wording | Reworded
     """Turns a problem into text."""
     aligned: bool = False
     """Whether rows have first_at and second_at, which tell which digits have the same place."""
 
 
 def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTrainedTokenizerBase) -> TrainingSets:
-    """The training and validation problems of a config. Validation problems have no curriculum, no variation, no
-    templates besides `wording`, and no passages.
+    """The training and validation problems of a config. Validation problems have no curriculum and no variation, and
+    are worded as in the test.
 
     Args:
-        config: which problems, how many, and whether they are asked in many ways.
-        wording: how the test asks them.
+        config: which problems, how many, and whether training words them in many ways.
+        wording: how the test words them.
         tokenizer: the model's tokenizer.
 
     Raises TaskError if no problem fits the wording's window, and ConfigError if a step cannot be divided equally
@@ -117,35 +117,35 @@ def problem_set(selection: Selection, split: Split, size: int, rows: Rows, toget
         split: the split of the problems.
         size: how many problems.
         rows: how problems become rows.
-        together: each group of this many successive problems is sorted by task, so that the prompts of neighbours begin
-            alike.
+        together: each group of this many successive problems is sorted by task, because problems of a task have the
+            same first words, which are computed once for the whole batch.
 
     Raises TaskError if no problem fits the window.
     """
     drawn = draw(selection, split, size, rows.tokenizer, rows.wording, together)
 
+    def encoded(index: int) -> EncodedExample:
+        if tokens := drawn.tokens.get(index):
+            return EncodedExample(*(ids.tolist() for ids in tokens))
+        return encode(drawn.example(index), rows.tokenizer)
+
     def look_up(asked: dict[str, list[int]]) -> dict[str, list]:
-        encoded = [drawn.encoded(index, rows.tokenizer) for index in asked["index"]]
+        found = [encoded(index) for index in asked["index"]]
         columns: dict[str, list] = {
             "index": asked["index"],
-            "prompt_ids": [e.prompt_ids for e in encoded],
-            "completion_ids": [e.completion_ids for e in encoded],
+            "prompt_ids": [e.prompt_ids for e in found],
+            "completion_ids": [e.completion_ids for e in found],
         }
         if rows.aligned:
             places = [aligned_digits(drawn.example(index), rows.tokenizer) for index in asked["index"]]
             columns |= {"first_at": [p.first for p in places], "second_at": [p.second for p in places]}
         return columns
 
-    return ProblemSet(Dataset.from_dict({"index": drawn.order}).with_transform(look_up), drawn.fitting.left_out)
+    return ProblemSet(Dataset.from_dict({"index": drawn.order}).with_transform(look_up), drawn.left_out)
 
 
-class Fitting(NamedTuple):
-    """The first examples of a mixture that fit a window."""
-
-    tokens: dict[int, tuple[array, array]]
-    """Prompt and completion of each, by index. A long trace takes milliseconds to write, so its tokens are kept."""
-    left_out: dict[str, int]
-    """How many problems of each task were left out because they do not fit."""
+Tokens: TypeAlias = dict[int, tuple[array, array]]
+"""The prompts and completions of examples, by index."""
 
 
 class Drawn(NamedTuple):
@@ -155,13 +155,10 @@ class Drawn(NamedTuple):
     """The indices of the examples."""
     example: Callable[[int], Example]
     """Returns the example of an index."""
-    fitting: Fitting
-    """What is known of the examples if they had to fit a window."""
-
-    def encoded(self, index: int, tokenizer: PreTrainedTokenizerBase) -> EncodedExample:
-        """The tokens of the example of an index."""
-        tokens = self.fitting.tokens.get(index)
-        return EncodedExample(*(ids.tolist() for ids in tokens)) if tokens else encode(self.example(index), tokenizer)
+    tokens: Tokens
+    """If the examples had to fit a window: their tokens, because a long trace takes milliseconds to write again."""
+    left_out: dict[str, int]
+    """See `ProblemSet`."""
 
 
 def draw(
@@ -169,18 +166,16 @@ def draw(
     split: Split,
     size: int,
     tokenizer: PreTrainedTokenizerBase | None,
-    wording: Wording,
+    wording: Wording | Reworded,
     together: int,
 ) -> Drawn:
-    """The examples of `problem_set`, before they become tokens. The tokenizer is needed only if the wording has a
-    window: it tells which examples fit."""
-    whole = Mixture(selection.cells, split, selection.seed, sys.maxsize)
-    mixture = whole if wording.window else selection.mixture(split, size)
-    fitting = Fitting({}, {})
+    """The examples of `problem_set` as text. Only a wording with a window needs the tokenizer, to see which fit."""
+    mixture, tokens, left_out = selection.mixture(split, size), {}, {}
     if wording.window:
         assert tokenizer
-        fitting = _within_window(whole, size, tokenizer, wording)
-    chosen = list(fitting.tokens) or list(range(size))
+        mixture = Mixture(selection.cells, split, selection.seed, sys.maxsize)
+        tokens, left_out = _within_window(mixture, size, tokenizer, wording)
+    chosen = list(tokens) or list(range(size))
     order = [
         index
         for start in range(0, size, together)
@@ -188,14 +183,14 @@ def draw(
     ]
 
     def example(index: int) -> Example:
-        luck = (selection.seed << 32) + index  # so that each seed has words of its own
-        return wording.example(varied(mixture[index], selection.variation, selection.seed, index), luck)
+        seed = (selection.seed << 32) + index  # so that each seed has words of its own
+        return wording.example(varied(mixture[index], selection.variation, selection.seed, index), seed)
 
-    return Drawn(order, example, fitting)
+    return Drawn(order, example, tokens, left_out)
 
 
 def varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
-    """Problem `index` of a training, made harder as `variation` says; without a variation, `item` as it is."""
+    """Training problem `index`, perhaps made into a hard case, as often as `variation` says."""
     if not variation or variation == Variation():
         return item
     return vary(item, variation.carries, variation.short_second, variation.nines, seed, index)
@@ -208,12 +203,14 @@ def validated(cells: list[Cell], seed: int) -> list[Cell]:
 
 
 _TRIED = 16
-"""If this many problems of a task and length do not fit, and none before them did, the rest of them are skipped."""
+"""After this many problems that do not fit, and none that does, the other problems of a task and length are skipped."""
 
 
-def _within_window(mixture: Mixture, size: int, tokenizer: PreTrainedTokenizerBase, wording: Wording) -> Fitting:
-    """The first `size` problems of a mixture that fit the window."""
-    kept: dict[int, tuple[array, array]] = {}
+def _within_window(
+    mixture: Mixture, size: int, tokenizer: PreTrainedTokenizerBase, wording: Wording | Reworded
+) -> tuple[Tokens, dict[str, int]]:
+    """The first `size` problems of a mixture that fit the window, and how many of each task do not."""
+    kept: Tokens = {}
     too_long: Counter[Cell] = Counter()
     fitting: set[Cell] = set()
     hopeless: set[Cell] = set()
@@ -245,4 +242,4 @@ def _within_window(mixture: Mixture, size: int, tokenizer: PreTrainedTokenizerBa
     left_out: Counter[str] = Counter()
     for cell, count in too_long.items():
         left_out[cell.task.key] += count
-    return Fitting(kept, dict(left_out))
+    return kept, dict(left_out)

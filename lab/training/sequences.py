@@ -80,9 +80,8 @@ def sequence_sets(
 def longest_rows(
     data: PretrainingDataConfig, seed: int, notation: ScratchNotation, tokenizer: PreTrainedTokenizerBase
 ) -> list[Row]:
-    """Rows with which to check whether the longest sequences fit the model. For each task, as many as one sequence
-    packs: those with the most tokens among two blocks of problems of the greatest length.
-    """
+    """Rows for `check_that_it_fits`: for each task, those with the most tokens among two blocks of problems of the
+    greatest length, as many as one sequence packs."""
 
     def size(row: Row) -> int:
         return len(row["prompt_ids"]) + len(row["completion_ids"])
@@ -126,9 +125,9 @@ class SequenceCollator:
             sequences.append(tokens[:-1])
             labels.append(wanted[:-1])
         ids_RT, labels_RT = _padded(sequences, self.facts.pad), _padded(labels, IGNORED)
-        luck = np.random.Generator(np.random.Philox([self.seed, int(rows[0]["index"])]))
+        generator = np.random.Generator(np.random.Philox([self.seed, int(rows[0]["index"])]))
         kind, largest = self.positions.kind, self.positions.largest
-        drawn = draw(kind, largest, ids_RT, self.facts, luck)
+        drawn = draw(kind, largest, ids_RT, self.facts, generator)
         batch = {
             "input_ids": ids_RT,
             "shift_labels": labels_RT,

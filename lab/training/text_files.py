@@ -1,7 +1,7 @@
 """Writes the training data of a fine-tuning as text: each row is a prompt and the completion that is learned.
 
 train.jsonl         a row for each sample, in the order of training; TRL, axolotl and LLaMA-Factory read it
-dataset_info.json   tells LLaMA-Factory which columns it has
+dataset_info.json   tells LLaMA-Factory which columns train.jsonl has
 README.md           the card: what the dataset is, and how each of these programs reads it
 """
 

@@ -29,8 +29,8 @@ class Throughput(NamedTuple):
 
 
 class ThroughputMeter(TrainerCallback):
-    """Measures the time of steps, including the loading of their data. Leaves out validations, checkpoints, and the
-    first step, which includes preparations."""
+    """Measures the time of steps, including the loading of their data. Leaves out validations, the writing of
+    checkpoints, and the first step, which includes preparations."""
 
     def __init__(self, operations_a_step: float, samples_a_step: int) -> None:
         self.operations, self.samples = operations_a_step, samples_a_step
@@ -46,8 +46,7 @@ class ThroughputMeter(TrainerCallback):
     def on_evaluate(self, args, state, control, **kwargs: object) -> None:
         self.began = time.perf_counter()
 
-    def on_save(self, args, state, control, **kwargs: object) -> None:
-        self.began = time.perf_counter()
+    on_save = on_evaluate
 
     def found(self, matrix_products: float) -> Throughput | None:
         """The speed, or None if there were fewer than two steps. `matrix_products`: see `Throughput`."""

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from peft import PeftModel
@@ -34,22 +33,6 @@ from lab.training.losses import AnswerLoss, tree_loss
 from lab.training.problem_sets import Row, TrainingSets
 
 
-class Method(NamedTuple):
-    """What a step of a training computes."""
-
-    collate: Callable[[list[Row]], dict[str, torch.Tensor]]
-    """Turns rows of a problem set into the inputs of `answer_loss`, which include shift_labels."""
-    answer_loss: AnswerLoss = tree_loss
-    """Returns the loss of a batch, summed over its answer tokens."""
-    rates: Mapping[str, float] = MappingProxyType({})
-    """Separate learning rates; see `AnswerTrainer`."""
-    callbacks: Sequence[TrainerCallback] = ()
-    bfloat16: bool = False
-    """Compute matrix products in bfloat16, whatever the dtype of the weights."""
-    compile: bool = False
-    """Use torch.compile."""
-
-
 @dataclass(frozen=True)
 class Training:
     """A model, what it is trained on, and how."""
@@ -60,11 +43,21 @@ class Training:
     """Saved beside the weights."""
     config: TrainingConfig
     sets: TrainingSets
-    method: Method
     seed: int
     """The seed of dropout."""
+    collate: Callable[[list[Row]], dict[str, torch.Tensor]]
+    """Turns rows of a problem set into the inputs of `answer_loss`, which include shift_labels."""
+    answer_loss: AnswerLoss = tree_loss
+    """Returns the loss of a batch, summed over its answer tokens."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Separate learning rates: each key is part of the names of the parameters that its rate applies to."""
+    callbacks: Sequence[TrainerCallback] = ()
+    bfloat16: bool = False
+    """Compute matrix products in bfloat16, whatever the dtype of the weights."""
+    compile: bool = False
+    """Use torch.compile."""
     beside: Mapping[str, str] = field(default_factory=dict)
-    """Further text files for the model's folder: their contents by file name."""
+    """More text files for the model's folder: file name to contents."""
 
 
 def train(training: Training, run: Run) -> None:
@@ -102,15 +95,15 @@ def _trainer(training: Training, run: Run, folder: Path, progress: TrainingProgr
     kept = [KeepSteps(run, training.beside)] if training.config.keep_steps else []
     loggers = logger_callbacks(training.config.report_to, run)
     trainer = AnswerTrainer(
-        training.method.answer_loss,
-        training.method.rates,
+        training.answer_loss,
+        training.rates,
         model=training.model,
         args=arguments,
         train_dataset=training.sets.train.examples,
         eval_dataset=training.sets.valid.examples,
         processing_class=training.tokenizer,
-        data_collator=training.method.collate,
-        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *kept, *training.method.callbacks, *loggers],
+        data_collator=training.collate,
+        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *kept, *training.callbacks, *loggers],
     )
     trainer.remove_callback(PrinterCallback)
     for parameter in training.model.parameters():
@@ -120,7 +113,7 @@ def _trainer(training: Training, run: Run, folder: Path, progress: TrainingProgr
 
 
 def _arguments(training: Training, folder: Path) -> SFTConfig:
-    config, method, model = training.config, training.method, training.model
+    config, model = training.config, training.model
     if config.warmup_steps >= config.max_steps:
         what = f"training.warmup_steps={config.warmup_steps} with training.max_steps={config.max_steps}"
         warnings.warn(f"{what}: the learning rate never reaches its full value", LabWarning, stacklevel=2)
@@ -137,8 +130,8 @@ def _arguments(training: Training, folder: Path) -> SFTConfig:
         adam_beta1=config.betas[0],
         adam_beta2=config.betas[1],
         optim={"adamw": "adamw_torch_fused", "adamw_8bit": "adamw_8bit"}[config.optimizer],
-        bf16=method.bfloat16 or model.dtype == torch.bfloat16,
-        torch_compile=method.compile,
+        bf16=training.bfloat16 or model.dtype == torch.bfloat16,
+        torch_compile=training.compile,
         use_cpu=model.device.type == "cpu",
         dataloader_pin_memory=False,  # some collators return tensors on the model's device
         ddp_find_unused_parameters=False,  # every trained weight is used in every pass
@@ -170,7 +163,7 @@ class AnswerTrainer(SFTTrainer):
     """TRL's trainer with a loss on answer tokens only."""
 
     def __init__(self, answer_loss: AnswerLoss, rates: Mapping[str, float], **arguments: Any) -> None:
-        """`rates`: separate learning rates. A rate applies to the parameters whose names contain its key."""
+        """See `Training`; `arguments` are those of SFTTrainer."""
         self.answer_loss, self.rates = answer_loss, rates
         super().__init__(**arguments)
         self.model_accepts_loss_kwargs = True  # so that answer tokens are counted over the whole step

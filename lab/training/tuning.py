@@ -11,7 +11,7 @@ from lab.training.collation import PrefixTreeCollator
 from lab.training.losses import AnswerLoss, tree_loss
 from lab.training.problem_sets import TrainingSets
 from lab.training.replay_loss import ReplayLoss
-from lab.training.trainer import Method, Training
+from lab.training.trainer import Training
 from lab.training.walk_loss import WalkLoss
 
 
@@ -26,13 +26,11 @@ def adapter_training(
         tokenizer,
         config.training,
         sets,
-        Method(
-            collator.of_rows,
-            answer_loss(config, tokenizer),
-            dict.fromkeys(("same_place", "walk_bias"), config.training.bias_learning_rate),
-        ),
         config.seed,
-        {swaps.FILE: config.swap.model_dump_json(indent=2)},
+        collator.of_rows,
+        answer_loss(config, tokenizer),
+        rates=dict.fromkeys(("same_place", "walk_bias"), config.training.bias_learning_rate),
+        beside={swaps.FILE: config.swap.model_dump_json(indent=2)},
     )
 
 

@@ -70,7 +70,7 @@ FORMATS = st.builds(
 def test_what_is_written_is_read_back_in_both_readings(format, task, length, index):
     item = problem(Cell(TASKS[task], length), "train", 0, index)
     own = TextFormat(format, [TASKS[task]])
-    completion = own.example(item, luck=index).completion
+    completion = own.example(item, seed=index).completion
     answer = task_of(item).answer
     assert own.extract(completion + ".", answer, "strict") == item.answer
     assert own.extract("it is" + completion, answer, "loose") == item.answer

@@ -35,7 +35,7 @@ formats = st.builds(
 )
 cells = st.builds(Cell, st.sampled_from(list(TASKS.values())), st.sampled_from([1, 2, 7]), st.none())
 problems = st.builds(lambda cell, index: problem(cell, "train", 0, index), cells, st.integers(0, 127))
-lucks = st.none() | st.integers(0, 2**40)
+seeds = st.none() | st.integers(0, 2**40)
 
 
 def notation(*keys: str, kind: Kind = "aligned", digits=1, **format) -> Notation:
@@ -57,9 +57,9 @@ def read(writer: Notation, line: str, representation) -> str | None:
     return writer.read(line.split(), representation)
 
 
-def operands(writer: Notation, item: Problem, luck: int | None = None) -> list[list[str]]:
+def operands(writer: Notation, item: Problem, seed: int | None = None) -> list[list[str]]:
     """The words of the first operand and of the second, if there is one."""
-    words = writer.question(item, luck)
+    words = writer.question(item, seed)
     operator = words.index(f"<{task_of(item).key}>")
     assert words[-1] == "="
     return [part for part in (words[:operator], words[operator + 1 : -1]) if part]
@@ -177,10 +177,10 @@ def test_groups_from_the_left_are_counted_from_the_left_of_what_is_written(item,
 
 
 @pytest.mark.slow
-@given(problems, st.sampled_from(["left", "mixed", "random"]), st.integers(2, 4), st.sampled_from(REVERSALS), lucks)
-def test_kinds_that_know_no_places_cut_the_digits_as_they_are_written(item, kind, size, reverse, luck):
-    words = notation(task_of(item).key, kind=kind, digits=size, reverse=reverse).answer(item, luck)
-    drawn = _random_words("answer", item, luck) if kind == "random" else None
+@given(problems, st.sampled_from(["left", "mixed", "random"]), st.integers(2, 4), st.sampled_from(REVERSALS), seeds)
+def test_kinds_that_know_no_places_cut_the_digits_as_they_are_written(item, kind, size, reverse, seed):
+    words = notation(task_of(item).key, kind=kind, digits=size, reverse=reverse).answer(item, seed)
+    drawn = _random_words("answer", item, seed) if kind == "random" else None
     # parts draw in the order in which they stand in the number, whatever the order in which they are written
     turn = -1 if reverse in ("total", "answer") else 1
     parts = re.split("[./e]", "".join(words))[::turn]
@@ -231,16 +231,16 @@ def test_hints_name_the_part_and_the_place_of_each_group(item, settings, line):
 # What holds always. ----------------------------------------------------------------------------------------------
 
 
-def check_that_it_reads_back(tokenizer: TokenizerConfig, format: FormatConfig, item: Problem, luck: int | None) -> None:
+def check_that_it_reads_back(tokenizer: TokenizerConfig, format: FormatConfig, item: Problem, seed: int | None) -> None:
     made_of = task_of(item)
     writer = Notation(tokenizer, format, [made_of])
-    assert writer.read(writer.answer(item, luck), made_of.answer) == item.answer
+    assert writer.read(writer.answer(item, seed), made_of.answer) == item.answer
     asked = {"index_hints": "none"} | ({"reverse": "none"} if format.reverse == "answer" else {})
     reader = Notation(tokenizer, format.model_copy(update=asked), [made_of])
     numbers = [(item.a, made_of.representation)]
     if item.b is not None and made_of.second is not None:
         numbers.append((item.b, made_of.second))
-    for words, (text, representation) in zip(operands(writer, item, luck), numbers, strict=True):
+    for words, (text, representation) in zip(operands(writer, item, seed), numbers, strict=True):
         found = reader.read(without_hints(words), representation)
         assert found is not None
         assert str(representation.parse(found)) == text
@@ -256,23 +256,23 @@ def test_numbers_read_back_exactly_in_every_format(item, kind):
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=120)
-@given(tokenizers, formats, problems, lucks)
-def test_numbers_of_every_task_read_back_exactly(tokenizer, format, item, luck):
-    check_that_it_reads_back(tokenizer, format, item, luck)
+@given(tokenizers, formats, problems, seeds)
+def test_numbers_of_every_task_read_back_exactly(tokenizer, format, item, seed):
+    check_that_it_reads_back(tokenizer, format, item, seed)
 
 
 @settings(deadline=None, max_examples=50)
-@given(tokenizers, formats, problems, lucks)
-def test_every_word_is_in_the_vocabulary(tokenizer, format, item, luck):
+@given(tokenizers, formats, problems, seeds)
+def test_every_word_is_in_the_vocabulary(tokenizer, format, item, seed):
     writer = Notation(tokenizer, format, [task_of(item)])
-    assert {"<begin>", "<end>", "<pad>", *writer.question(item, luck), *writer.answer(item, luck)} <= set(
+    assert {"<begin>", "<end>", "<pad>", *writer.question(item, seed), *writer.answer(item, seed)} <= set(
         writer.vocabulary
     )
 
 
 @settings(deadline=None, max_examples=50)
-@given(tokenizers, formats, problems, lucks)
-def test_the_characters_are_those_of_the_text_turned_around_as_a_whole_or_part_by_part(tokenizer, format, item, luck):
+@given(tokenizers, formats, problems, seeds)
+def test_the_characters_are_those_of_the_text_turned_around_as_a_whole_or_part_by_part(tokenizer, format, item, seed):
     writer = Notation(tokenizer, format.model_copy(update={"pad": "none"}), [task_of(item)])
     text = item.answer
     parts = re.split(r"([./e])", text)
@@ -281,17 +281,17 @@ def test_the_characters_are_those_of_the_text_turned_around_as_a_whole_or_part_b
         if format.reverse == "each" or format.reverse == {"right": "integer", "left": "decimal"}[side]:
             parts[2 * place] = parts[2 * place][::-1]
     expected = text[::-1] if format.reverse in ("total", "answer") else "".join(parts)
-    assert "".join(without_hints(writer.answer(item, luck))) == expected
+    assert "".join(without_hints(writer.answer(item, seed))) == expected
 
 
 @settings(deadline=None, max_examples=50)
-@given(tokenizers, formats, problems, lucks)
-def test_padded_operands_have_equal_widths(tokenizer, format, item, luck):
+@given(tokenizers, formats, problems, seeds)
+def test_padded_operands_have_equal_widths(tokenizer, format, item, seed):
     made_of = task_of(item)
     writer = Notation(tokenizer, format.model_copy(update={"pad": "operands"}), [made_of])
     if made_of.second is not made_of.representation or made_of.name in ("get_digit", "count", "sig"):
         return
-    a, b = (without_hints(words) for words in operands(writer, item, luck))
+    a, b = (without_hints(words) for words in operands(writer, item, seed))
     widths = [list(map(len, re.split("[./e]", "".join(words)))) for words in (a, b)]
     assert widths[0] == widths[1]
     digits = [split_parts(text, made_of.representation) for text in (item.a, item.b)]
@@ -300,11 +300,11 @@ def test_padded_operands_have_equal_widths(tokenizer, format, item, luck):
 
 
 @settings(deadline=None, max_examples=50)
-@given(tokenizers, formats, problems, lucks)
-def test_hints_tell_where_in_the_number_their_digits_are(tokenizer, format, item, luck):
+@given(tokenizers, formats, problems, seeds)
+def test_hints_tell_where_in_the_number_their_digits_are(tokenizer, format, item, seed):
     format = format.model_copy(update={"index_hints": "both", "pad": "none"})
     writer = Notation(tokenizer, format, [task_of(item)])
-    words = writer.answer(item, luck)
+    words = writer.answer(item, seed)
     parts = split_parts(item.answer, task_of(item).answer)
     alignment = task_of(item).answer.alignment
     turned = {"integer": ["right"], "decimal": ["left"], "none": []}.get(format.reverse, ["right", "left"])
@@ -321,39 +321,39 @@ def test_hints_tell_where_in_the_number_their_digits_are(tokenizer, format, item
         assert [place for place, _ in outwards] == [
             start + sum(len(g) for _, g in outwards[:i]) for i in range(len(outwards))
         ]
-        assert start == 0 or luck is not None
+        assert start == 0 or seed is not None
 
 
 @settings(deadline=None, max_examples=50)
 @given(problems.filter(lambda item: item.b is not None), st.integers(0, 2**40))
-def test_places_of_one_problem_begin_together_and_stay_below_the_largest(item, luck):
-    writer = Notation(TokenizerConfig(), FormatConfig(index_hints="both", largest_hint=24 + luck % 9), [task_of(item)])
+def test_places_of_one_problem_begin_together_and_stay_below_the_largest(item, seed):
+    writer = Notation(TokenizerConfig(), FormatConfig(index_hints="both", largest_hint=24 + seed % 9), [task_of(item)])
     begins: dict[str, set[int]] = {}
-    for words in (*operands(writer, item, luck), writer.answer(item, luck)):
+    for words in (*operands(writer, item, seed), writer.answer(item, seed)):
         places: dict[str, list[int]] = {}
         for word in words:
             if hint := _HINT.fullmatch(word):
                 places.setdefault(hint[1], []).append(int(hint[2]))
         for part, found in places.items():
             begins.setdefault(part, set()).add(min(found))
-            assert max(found) < 24 + luck % 9
+            assert max(found) < 24 + seed % 9
     assert all(len(starts) == 1 for starts in begins.values())
 
 
 # Luck. -----------------------------------------------------------------------------------------------------------
 
 
-def test_random_groups_are_a_function_of_luck():
+def test_random_groups_are_a_function_of_the_seed():
     writer = notation("add_integer", kind="random", digits=3)
-    lines = [writer.question(LONG, luck) + writer.answer(LONG, luck) for luck in range(20)]
-    assert lines == [writer.question(LONG, luck) + writer.answer(LONG, luck) for luck in range(20)]
+    lines = [writer.question(LONG, seed) + writer.answer(LONG, seed) for seed in range(20)]
+    assert lines == [writer.question(LONG, seed) + writer.answer(LONG, seed) for seed in range(20)]
     assert len(set(map(tuple, lines))) > 15
     assert writer.question(LONG) == writer.question(LONG)
 
 
 def test_hints_begin_anywhere_that_leaves_room_for_the_longest_number():
     writer = notation("add_integer", index_hints="both", largest_hint=5)
-    starts = {writer.answer(SUM, luck)[-2] for luck in range(60)}
+    starts = {writer.answer(SUM, seed)[-2] for seed in range(60)}
     assert starts == {"<0.0>", "<0.1>", "<0.2>"}
     assert writer.answer(SUM)[-2] == "<0.0>"
 
@@ -492,7 +492,7 @@ def test_the_vocabulary_is_specials_operators_separators_hints_and_groups():
 
 
 def test_a_problem_of_another_task_is_refused():
-    with pytest.raises(TaskError, match=r"^the notation has no operator for add_integer; it has: max_float$"):
+    with pytest.raises(TaskError, match=r"^the notation has no task add_integer; it has: max_float$"):
         notation("max_float").question(SUM)
 
 

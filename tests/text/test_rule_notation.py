@@ -122,7 +122,7 @@ def test_the_interface_is_that_of_other_notations():
 
 
 def test_what_cannot_be_written_is_refused_by_name():
-    with pytest.raises(TaskError, match="no rule for sub_integer; it has: add_integer"):
+    with pytest.raises(TaskError, match="no task sub_integer; it has: add_integer"):
         notation().question(Problem("sub", "integer", "28", "5", "23", 2))
     with pytest.raises(TaskError, match="add_float is not a task of integers"):
         notation("add_float")

@@ -12,7 +12,7 @@ from lab.text import documentation as documented
 from lab.text.documentation import documentation
 from lab.text.formats import TextFormat, taught
 from lab.text.templates import FRESH, HELD_OUT, TRAINING, VALIDATION, ManyTemplates, random_template, worded
-from lab.text.wording import Wording
+from lab.text.wording import Reworded, Wording
 
 REVERSED = TextFormat(FormatConfig(reverse="total"), [TASKS["add_integer"]])
 
@@ -26,9 +26,9 @@ def test_numbers_stay_as_they_are_written():
 
 def test_every_word_is_drawn_and_a_draw_is_the_samples_own():
     item = Wording().example(addition("uniform", 3, 0, 0))
-    many = ManyTemplates(Wording())
-    drawn = [many.example(item.problem, luck).prompt for luck in range(400)]
-    assert drawn == [many.example(item.problem, luck).prompt for luck in range(400)]
+    many = Reworded(Wording(), [ManyTemplates()])
+    drawn = [many.example(item.problem, seed).prompt for seed in range(400)]
+    assert drawn == [many.example(item.problem, seed).prompt for seed in range(400)]
     assert many.example(item.problem) == item
     assert set(drawn) == {item.prompt, *(worded(template, item).prompt for template in TRAINING)}
 
@@ -36,14 +36,14 @@ def test_every_word_is_drawn_and_a_draw_is_the_samples_own():
 def test_mixed_templates_ask_half_of_the_problems_in_the_words_of_the_benchmark():
     item = Wording().example(addition("uniform", 3, 0, 0))
     mixed = taught(Wording(), DataConfig(tasks=["add_integer"], templates="mixed"))
-    own = [mixed.example(item.problem, luck) == item for luck in range(1000)]
+    own = [mixed.example(item.problem, seed) == item for seed in range(1000)]
     assert 440 < sum(own) < 560
 
 
 def test_varied_templates_ask_a_third_of_the_problems_each_in_the_words_of_the_benchmark_of_templates_and_at_random():
     item = Wording().example(addition("uniform", 3, 0, 0))
     varied = taught(Wording(), DataConfig(tasks=["add_integer"], templates="varied"))
-    drawn = [varied.example(item.problem, luck).prompt for luck in range(1200)]
+    drawn = [varied.example(item.problem, seed).prompt for seed in range(1200)]
     written = {worded(template, item).prompt for template in TRAINING}
     own, templates = drawn.count(item.prompt), sum(prompt in written for prompt in drawn)
     assert 340 < own < 460
@@ -52,8 +52,8 @@ def test_varied_templates_ask_a_third_of_the_problems_each_in_the_words_of_the_b
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_random_words_are_those_of_documentation_around_two_numbers_that_they_separate_from_the_answer(luck):
-    template = random_template(luck)
+def test_random_words_are_those_of_documentation_around_two_numbers_that_they_separate_from_the_answer(seed):
+    template = random_template(seed)
     words = template.split(" ")
     assert words.index("{a}") + 1 < words.index("{b}") < len(words) - 1
     assert {*words} - {"{a}", "{b}"} <= {*documentation(documented.TRAINING).split()}

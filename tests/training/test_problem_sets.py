@@ -10,7 +10,7 @@ from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.text.formats import TextFormat
 from lab.text.templates import ManyTemplates
-from lab.text.wording import RuleFollowing, Wording
+from lab.text.wording import Reworded, RuleFollowing, Wording
 from lab.training.problem_sets import ProblemSet, Rows, Selection, problem_set
 
 
@@ -80,7 +80,7 @@ def test_a_window_too_small_for_any_problem_is_an_error_of_one_line(tokenizer):
 
 def test_sums_are_asked_in_many_words_with_hard_cases_among_them(tokenizer):
     cells, written = [Cell(TASKS["add_integer"], 5)], TextFormat(FormatConfig(reverse="total"), [TASKS["add_integer"]])
-    hard, asked_in = Selection(cells, 0, Variation(nines=1)), Rows(tokenizer, ManyTemplates(written))
+    hard, asked_in = Selection(cells, 0, Variation(nines=1)), Rows(tokenizer, Reworded(written, [ManyTemplates()]))
     rows = texts(problem_set(Selection(cells, 0), "train", 64, Rows(tokenizer, written)).examples, tokenizer)
     varied = problem_set(hard, "train", 64, asked_in).examples
     asked = texts(varied, tokenizer)

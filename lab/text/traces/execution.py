@@ -11,12 +11,11 @@ from lab.errors import RuleError
 from lab.text.rulebook import CALLS, Rule, calls_rule
 
 MOST_STEPS = 100_000
-"""A rule that runs more statements than this is assumed never to end; no problem of the lab needs more than a third
-as many."""
+"""A rule that runs more statements than this is assumed never to end. No problem of the lab needs a third as many."""
 DEEPEST = 100
-"""The most calls that may be nested."""
+"""The largest depth of nested calls."""
 MOST_DIGITS = 4000
-"""The most digits of a value, or characters of a text; Python by default prints no numbers over 4,300 digits."""
+"""The largest number of digits of a value, or characters of a text. By default, Python prints at most 4,300 digits."""
 
 Names: TypeAlias = dict[str, Any]
 
@@ -308,8 +307,8 @@ class Interpreter(Evaluator):
         """Runs the body of the loop once, and returns whether the loop may go on."""
         try:
             self.block(loop.body, names)
-        except _ContinueSignal:
-            return True
         except _BreakSignal:
             return False
+        except _ContinueSignal:
+            pass
         return True

@@ -13,8 +13,8 @@ Every line is true, and a trace can be read back: its lines and the rule determi
 and results, the operands are needed too, because the trace does not repeat them.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, NoReturn, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from lab.config.schema import Detail
 from lab.errors import RuleError
@@ -32,21 +32,15 @@ class Trace(NamedTuple):
     """What the rule returned."""
 
 
-class Writer(Protocol):
-    def lines(self, step: Step) -> list[Line]: ...
+Writer: TypeAlias = Callable[[Step], list[Line]]
+"""Returns the lines of a step. Steps must be given in the order of the run, from the first."""
 
 
 def writer(rule: Rule, detail: Detail) -> Writer:
-    if detail == "full":
-        return FullTrace(rule)
+    """A writer for one run of the rule."""
     if detail == "answer":
-        return _Silent()
-    return ShortTrace(rule, detail)
-
-
-class _Silent:
-    def lines(self, step: Step) -> list[Line]:
-        return []
+        return lambda step: []
+    return FullTrace(rule).lines if detail == "full" else ShortTrace(rule, detail).lines
 
 
 def trace(rule: Rule, operands: Sequence[str], detail: Detail = "full") -> Trace:
@@ -60,11 +54,11 @@ def trace(rule: Rule, operands: Sequence[str], detail: Detail = "full") -> Trace
     Raises RuleError, naming the rule, if it takes a different number of operands, fails on these, does not end, or has
     values that could not be read back.
     """
-    writing = writer(rule, detail)
+    lines_of = writer(rule, detail)
     lines: list[str] = []
 
     def watch(step: Step, names: Names) -> None:
-        lines.extend(map(written, writing.lines(step)))
+        lines.extend(map(written, lines_of(step)))
 
     steps = execute(rule, operands, watch)
     return Trace("\n".join(lines), str(steps[-1].value))
@@ -96,10 +90,10 @@ class _Reader(Interpreter):
     def __init__(self, rule: Rule, text: str, detail: Detail) -> None:
         super().__init__(rule)
         self.given: Iterator[tuple[int, str]] = enumerate(text.split("\n") if text else [], 1)
-        self.writing = writer(rule, detail)
+        self.lines_of = writer(rule, detail)
 
     def settle(self, step: Step, names: Names) -> None:
-        for line in self.writing.lines(step):
+        for line in self.lines_of(step):
             number, text = next(self.given, (0, ""))
             texts = found(line, text)
             if texts is None:
