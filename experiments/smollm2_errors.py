@@ -1,13 +1,15 @@
 """Which heads do the answers of tuned SmolLM2 depend on? Ablates each head while the model answers, and counts the
 errors.
 
-    python experiments/smollm2_errors.py [tuned=checkpoints/smollm2_direct] [sums=48] [length=3] [publish=true]
+    python experiments/smollm2_errors.py [seeds=0,1,2] [sums=60] [length=3] [output=checkpoints] [publish=true]
+                                         [key=value ...]
 
-Answers are written greedily, token by token, with mean ablation at the tokens that predict digits, and classified as in
-`lab.evaluate` (lab/numbers/taxonomy.py). The heads are those that `experiments/smollm2_heads.py` and `lab.probe` found:
-for a's digits, for b's digits, and for the carry. Controls are two heads that look at digits but are not used, and
-three other heads of their layer. Leaves a table in results/ beside the runs, or in experiments/results/ with
-publish=true.
+Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. Answers are written greedily,
+token by token, with mean ablation at the tokens that predict digits, and classified as in `lab.evaluate`
+(lab/numbers/taxonomy.py). The heads are those that `experiments/smollm2_heads.py` and `experiments/smollm2_carry.py`
+found on other sums: for a's digits, for b's digits, and for the carry. Controls are two heads that look at digits but
+are not used, and three other heads of their layer. Other arguments go to `lab.finetune`. Leaves a table in results/
+beside the runs, or in experiments/results/ with publish=true.
 """
 
 import sys
@@ -17,10 +19,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from shared.arguments import own, whole_number
+from shared.arguments import own_and_others, whole_number, whole_numbers
 from shared.publishing import take_results
 from shared.sums import of_one_length
+from shared.training import trained
 
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
@@ -31,6 +36,8 @@ from lab.probing.instruments.ablation import Group, mean_hooks
 from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "smollm2_sums.yaml"
 BATCH = 16
 HEADS: dict[str, Group] = {
     "nothing": (),
@@ -48,13 +55,25 @@ CLASSES = ("correct", "carry_1d", "sub_1d", "order_2d", "value_nd", "parse_error
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, rest = take_results(arguments, Path(__file__).parent / "results")
-    given = own(rest, "tuned", "sums", "length", "output")
-    numbers = of_one_length(length := whole_number(given, "length", 3), whole_number(given, "sums", 48))
-    subject = open_model(given.get("tuned", "checkpoints/smollm2_direct"))
-    sums = subject.sums(numbers)
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given, changes = own_and_others(rest, "seeds", "sums", "length", "output")
+    length = whole_number(given, "length", 3)
+    numbers = of_one_length(length, whole_number(given, "sums", 60), stream=2)
     rows: list[tuple[Entry, ...]] = []
+    for seed in whole_numbers(given, "seeds", "0,1,2"):
+        own = [f"name=smollm2_sums_{seed}", f"seed={seed}", f"output={given.get('output', 'checkpoints')}"]
+        run = trained(load(FinetuneConfig, CONFIG, [*changes, *own, "resume=true"]))
+        rows += rows_of(str(seed), open_model(str(run)), numbers)
+    asked = f"answers to {len(numbers)} sums of {length} digits, by class, with heads taken away"
+    columns = ("seed", "without", *CLASSES, "off by one carry", "right, no carry (%)", "right, with carries (%)")
+    results.show(Table(f"SmolLM2-135M tuned on sums: {asked}", columns, rows, 2), "smollm2_errors")
+
+
+def rows_of(seed: str, subject: Subject, numbers: Sequence[tuple[int, int]]) -> list[tuple[Entry, ...]]:
+    """A row for each group of heads that is taken away."""
+    sums = subject.sums(numbers)
     carries = [int(sums.columns.carry[row].sum()) > 0 for row in range(len(sums))]
+    rows: list[tuple[Entry, ...]] = []
     for label, group in HEADS.items():
         found = answers(subject, sums, mean_hooks(subject, sums, group, BATCH) if group else [])
         classes = [outcome(answer, a + b) for answer, (a, b) in zip(found, numbers, strict=True)]
@@ -70,10 +89,8 @@ def main(arguments: Sequence[str]) -> None:
             else None
             for wanted in (False, True)
         ]
-        rows.append((label, *(str(counts[kind]) for kind in CLASSES), str(steps), *map(percent, right)))
-    asked = f"answers to {len(numbers)} sums of {length} digits, by class, with heads taken away"
-    columns = ("without", *CLASSES, "off by one carry", "right, no carry (%)", "right, with carries (%)")
-    results.show(Table(f"SmolLM2-135M tuned on sums: {asked}", columns, rows, 1), "smollm2_errors")
+        rows.append((seed, label, *(str(counts[kind]) for kind in CLASSES), str(steps), *map(percent, right)))
+    return rows
 
 
 @torch.inference_mode()
