@@ -10,8 +10,8 @@ For each model, on sums of three digits, where the digit of the hundreds is pred
                from "no carry" to "carry"? (experiments/shared/carry_by_total.py)
 
 A model is a run directory or the name of a model. The models of a panel are drawn together; without panels, the adders
-of the zoo that TransformerLens can open are measured. Measurements are kept in OUTPUT/results and are not repeated.
-Leaves tables and a figure.
+of the zoo that TransformerLens can open are measured. Measurements are kept in OUTPUT/carry_step.json and are not
+repeated. Leaves tables and a figure.
 """
 
 import sys
@@ -43,8 +43,8 @@ def main(arguments: Sequence[str]) -> None:
     if wrong := [one for one in drawn if "=" not in one]:
         raise ConfigError(f"{wrong[0]}: should be a panel and its models, such as SmolLM2=checkpoints/smollm2_sums_0")
     panels = {name: models.split(",") for name, models in (one.split("=", 1) for one in drawn)}
-    table, folder = given.get("table", "carry_step"), Path(given.get("output", "checkpoints")) / "results"
-    kept, right, totals = Kept(folder / "carry_step.json"), {}, {}
+    table, kept = given.get("table", "carry_step"), Kept(Path(given.get("output", "checkpoints")) / "carry_step.json")
+    right, totals = {}, {}
     for panel, models in (panels or {"the zoo": [f"zoo/{name}" for name in ZOO]}).items():
         for name in models:
             one = kept.once(identified(name), lambda name=name: measured(open_model(name)))

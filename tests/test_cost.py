@@ -113,7 +113,7 @@ def test_problems_that_do_not_fit_are_left_out_and_the_plain_loop_need_not_be_me
             "holds no length at which one of tasks is tested: get_digit_integer at 5-100",
         ),
         ("speculation=0", "speculation"),
-        ("direct.device=auto", "seconds only compare on one device"),
+        ("direct.device=auto", "times can only be compared on one device"),
     ],
 )
 def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(arguments, tmp_path, capsys, override, message):

@@ -209,7 +209,6 @@ def test_the_same_sweep_goes_to_slurm_and_a_sweep_that_was_killed_finds_its_jobs
         (["cells={a: {model.encodng: rope}}"], "did you mean encoding?"),
         (["launcher={kind: slurm, partition: gpu}"], "there is no sbatch on the path of this machine"),
         (["config=nowhere.yaml"], "nowhere.yaml: No such file or directory"),
-        (["results.shares.right=lengths.add_integer.4.exact"], "every cell: results: there is no proportion"),
     ],
 )
 def test_what_cannot_be_swept_is_told_and_nothing_is_written(tmp_path, capsys, monkeypatch, overrides, message):

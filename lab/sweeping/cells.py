@@ -11,8 +11,7 @@ from typing import Any
 from lab.config.loading import load
 from lab.config.schema import RunConfig
 from lab.errors import ConfigError, LabError
-from lab.sweeping.config import COMMANDS, SweepConfig, ValuesResults
-from lab.sweeping.paths import check_paths
+from lab.sweeping.config import COMMANDS, SweepConfig
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,8 @@ class Trial:
 def trials(sweep: SweepConfig) -> list[Trial]:
     """The trials of a sweep: all cells of one seed before the next seed, so that a sweep that is cut short is balanced.
 
-    Raises `ConfigError` before anything runs, with one line for each problem: a wrong config, a path in `results` that
-    leads nowhere, two cells with the same name, or a run directory that belongs to another run.
+    Raises `ConfigError` before anything runs, with one line for each problem: a wrong config, two cells with the same
+    name, or a run directory that belongs to another run.
     """
     complaints: dict[str, list[str]] = {}
     cells: dict[str, SweepCell] = {}
@@ -83,8 +82,8 @@ def trials(sweep: SweepConfig) -> list[Trial]:
 
 
 def _seeded(sweep: SweepConfig, cell: SweepCell) -> dict[int, Trial]:
-    """The trials of a cell, by seed. Raises `LabError` if its config or a path in `results` is wrong, or if a run
-    directory belongs to another run."""
+    """The trials of a cell, by seed. Raises `LabError` if its config is wrong, or if a run directory belongs to
+    another run."""
     command = COMMANDS[sweep.command]
     changes = [f"{key}={_yaml(value)}" for key, value in cell.changes.items()]
     found: dict[int, Trial] = {}
@@ -93,10 +92,7 @@ def _seeded(sweep: SweepConfig, cell: SweepCell) -> dict[int, Trial]:
         name = f"{sweep.run_prefix or sweep.name}_{cell.name}_{seed}"
         own = [f"name={_yaml(name)}", f"seed={seed}", f"output={_yaml(str(sweep.output))}", "resume=true"]
         # The configs of a cell differ only in seed and name, so only one is loaded and checked.
-        if not checked:
-            checked = load(command.schema, sweep.config, [*changes, *own])
-            if isinstance(sweep.results, ValuesResults):
-                check_paths(sweep.results, checked)
+        checked = checked or load(command.schema, sweep.config, [*changes, *own])
         config = checked.model_copy(update={"name": name, "seed": seed})
         words = (sys.executable, "-m", *command.words, str(sweep.config), *changes, *own)
         found[seed] = Trial(cell, config, words)

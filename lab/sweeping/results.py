@@ -1,27 +1,27 @@
 """The results of a sweep: one table and one figure for many runs; each value is a mean over the seeds of a cell."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lab.benchmarks.length_curves import tables as length_curves
 from lab.benchmarks.length_curves.figures import length_curves as draw_length_curves
 from lab.benchmarks.results import Curves
 from lab.drawing.figures import by_cell
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table, percent
+from lab.errors import RunError
 from lab.numbers.metrics import BOUNDS
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean, wilson
 from lab.runs import Run
 from lab.sweeping.config import LengthCurvesResults, ValuesResults
-from lab.sweeping.paths import found, is_estimate
 
 
 class Row(NamedTuple):
     """The finished runs of a cell."""
 
     labels: Mapping[str, str]
-    """The value that this cell has for each key that the sweep varies, as in `SweepCell`."""
+    """What is tried, and the value of this cell, as in `SweepCell`."""
     runs: Sequence[Run]
     """One run for each seed."""
 
@@ -58,8 +58,8 @@ def _length_curves(rows: Sequence[Row], title: str, figure: Path) -> Table:
     curves: dict[str, Curves] = {}
     for row in rows:
         label = ", ".join(text for key, text in row.labels.items() if key != "data.tasks") or "all"
-        means = length_curves.across_seeds([length_curves.of_run(run) for run in row.runs])
-        curves[label] = length_curves.together([curves.get(label, {}), means])
+        found = length_curves.across_seeds([length_curves.of_run(run) for run in row.runs])
+        curves[label] = length_curves.together([curves.get(label, {}), found])
     trained = rows[0].runs[0].settings["data"]["lengths"]
     draw_length_curves(curves, tuple(trained), title, figure)
     return length_curves.by_metric(curves, title, "exact_match")
@@ -81,8 +81,8 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
 
 
 def in_short(results: LengthCurvesResults | ValuesResults, table: Table) -> list[str]:
-    """The cells with the highest and the lowest value, in a line for each of the first three columns of values; for
-    curves by length, only for the longest length."""
+    """The cells with the highest and the lowest value: a line for the longest length, or one for each of the first
+    three columns of values."""
     columns = [place for place in range(table.names, len(table.columns)) if table.columns[place] != "seeds"]
     lines = []
     for place in columns[-1:] if isinstance(results, LengthCurvesResults) else columns[:3]:
@@ -102,9 +102,9 @@ def _label(names: Sequence[Entry]) -> str:
 def across_seeds(runs: Sequence[Run], path: str, share: bool) -> Estimate | None:
     """The mean over runs with its 95 % interval; None if there are no runs.
 
-    The interval of a share combines Student's over the runs with Wilson's over the problems of one run, because all
-    runs may be asked the same problems (`seeds_proportion`). The interval of any other number is Student's, cut to the
-    bounds of its metric. A single run keeps its own interval.
+    The interval of a share covers Student's over the runs and Wilson's over the problems of one run, because all runs
+    may be asked the same. The interval of any other number is Student's, cut to the bounds of its metric. A single run
+    keeps its own interval.
 
     Args:
         runs: the runs of one cell, one for each seed.
@@ -113,26 +113,62 @@ def across_seeds(runs: Sequence[Run], path: str, share: bool) -> Estimate | None
     """
     if not runs:
         return None
-    means = [_pooled(run, path, share) for run in runs]
+    found = [_pooled(run, path, share) for run in runs]
     if share:
-        return seeds_proportion([mean.value for mean in means], min(mean.n for mean in means))
-    if len(means) == 1:
-        return means[0]
+        return seeds_proportion([part.value for part in found], min(part.n for part in found))
+    if len(found) == 1:
+        return found[0]
     bounds = BOUNDS.get(path.rpartition(".")[2], (-math.inf, math.inf))
-    return student_mean([mean.value for mean in means], *bounds)
+    return student_mean([part.value for part in found], *bounds)
 
 
 def _pooled(run: Run, path: str, share: bool) -> Estimate:
-    """Everything that `path` matches in a run, as one estimate: shares are pooled over problems, other numbers
-    averaged."""
-    values = found(run, path, share)
+    """All that `path` matches in a run, as one estimate: shares are pooled over problems, other numbers averaged."""
+    file, _, keys = path.rpartition(":")
+    tree = run.read_json(file or "summary")
+    found = [part for part in _at(tree, keys.split(".")) if _is_estimate(part) or (_is_number(part) and not share)]
+    if not found:
+        what = "proportion with its n" if share else "figure"
+        raise RunError(f"{run.path}: results: there is no {what} at {path}{_there_is(tree, keys.split('.'))}")
     if share:
-        right = sum(part["value"] * part["n"] for part in values)
-        return wilson(round(right), sum(part["n"] for part in values))
-    if len(values) == 1 and is_estimate(values[0]):
-        return Estimate.from_json(values[0])
-    numbers = [part["value"] if is_estimate(part) else float(part) for part in values]
-    return student_mean([sum(numbers) / len(numbers)])
+        right = sum(part["value"] * part["n"] for part in found)
+        return wilson(round(right), sum(part["n"] for part in found))
+    if len(found) == 1 and _is_estimate(found[0]):
+        return Estimate.from_json(found[0])
+    values = [part["value"] if _is_estimate(part) else float(part) for part in found]
+    return student_mean([sum(values) / len(values)])
+
+
+def _at(tree: Any, keys: Sequence[str]) -> Iterator[Any]:
+    """All values at `keys` in a tree of mappings and lists."""
+    if not keys:
+        yield tree
+        return
+    for key, below in _children(tree).items():
+        if keys[0] in ("*", key):
+            yield from _at(below, keys[1:])
+
+
+def _children(tree: Any) -> dict[str, Any]:
+    items = enumerate(tree) if isinstance(tree, list) else tree.items() if isinstance(tree, dict) else ()
+    return {str(key): below for key, below in items}
+
+
+def _there_is(tree: Any, keys: Sequence[str]) -> str:
+    """For an error: how far the path leads, and how it could continue."""
+    for place in range(len(keys), -1, -1):
+        if reached := list(_at(tree, keys[:place])):
+            there = ", ".join(list(_children(reached[0]))[:12])
+            return f"; {'.'.join(keys[:place]) or 'the file'} has {there or 'no keys'}"
+    return ""
+
+
+def _is_estimate(value: Any) -> bool:
+    return isinstance(value, dict) and {"value", "low", "high", "n"} <= value.keys()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _cell(estimate: Estimate | None, share: bool) -> Entry:

@@ -25,8 +25,7 @@ def main() -> None:
         if config.model.encoding == "alibi" and (config.output / "broken").exists():
             raise ZeroDivisionError("the slopes are broken")
         right = {"rope": 90, "nope": 40, "alibi": 60}[config.model.encoding] + config.seed
-        summary = {"lengths": {"add_integer": {"4": {"exact_match": wilson(right, 100)._asdict()}}}}
-        run.write_json("summary", summary)
+        run.write_json("summary", {"right": wilson(right, 100)._asdict()})
 
 
 if __name__ == "__main__":
