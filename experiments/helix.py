@@ -1,6 +1,7 @@
 """Do adders write digits on a helix and read them from it, and do their neurons follow simple rules?
 
-    python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [table=helix] [publish=true]
+    python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [only=digits/neurons]
+                                [fits=FIT,FIT,...] [layers=0,10,...] [table=helix] [publish=true]
 
 For each model, the script measures how well a helix and its controls explain the mean vectors of the ten digits at the
 tokens of a_k, and how often the sum's digit follows if another digit is patched in along them
@@ -8,15 +9,16 @@ tokens of a_k, and how often the sum's digit follows if another digit is patched
 and how many digits become wrong without the neurons whose rules hold (lab/probing/instruments/heuristics.py). Sums have
 as many digits as the model can add (three for SmolLM2), and k is the column below the highest.
 
-`models`: run directories and names of models; by default, the adders of the zoo that TransformerLens can open. Leaves
-tables and a figure.
+`models`: run directories and names of models; by default, the adders of the zoo that TransformerLens can open. `only`:
+which of the two is measured. `layers`: where digits are patched in; by default, at most six layers. Leaves tables and a
+figure.
 """
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own, whole_number
+from shared.arguments import own, some_of, whole_number, whole_numbers
 from shared.publishing import take_results
 from shared.sums import drawn, shown
 
@@ -35,13 +37,16 @@ ZOO = ("zoo/adds-4-digits", "zoo/adds-10-without-locality", "zoo/adds-1000")
 LENGTHS = {"zoo/adds-4-digits": 4, "zoo/adds-10-without-locality": 6, "zoo/adds-1000": 6}
 LAYERS = 6
 """The largest number of layers of a model at which digits are patched in."""
+PARTS = DIGITS, NEURONS = "digits", "neurons"
 
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
-    given = own(arguments, "models", "sums", "problems", "table")
+    given = own(arguments, "models", "sums", "problems", "only", "fits", "layers", "table")
+    parts = some_of(PARTS, given.get("only"))
+    fits = some_of(FITS, given.get("fits"), "fits", ",")
     names = given["models"].split(",") if "models" in given else list(ZOO)
     table = given.get("table", "helix")
     count, problems = whole_number(given, "sums", 1000), whole_number(given, "problems", 100)
@@ -49,23 +54,26 @@ def main(arguments: Sequence[str]) -> None:
     ruled: dict[str, Heuristics] = {}
     for name in names:
         subject, length = open_model(name), LENGTHS.get(name, 3)
-        layers = range(0, subject.layers, -(-subject.layers // LAYERS))
+        usual = ",".join(map(str, range(0, subject.layers, -(-subject.layers // LAYERS))))
         train, test = drawn(subject, length, 0, count), drawn(subject, length, count, problems)
-        turned[name] = helix(subject, train, test, length - 2, layers=layers)
-        ruled[name] = heuristics(subject, train, length - 2)
-        results.show(helix_table(turned, problems), table)
-        results.show(rules_table(ruled, count), f"{table}_neurons")
-        draw(turned, results.file(f"{table}.png"))
+        if DIGITS in parts:
+            layers = whole_numbers(given, "layers", usual)
+            turned[name] = helix(subject, train, test, length - 2, layers=layers, fits=fits)
+            results.show(helix_table(turned, fits, problems), table)
+            draw(turned, fits, results.file(f"{table}.png"))
+        if NEURONS in parts:
+            ruled[name] = heuristics(subject, train, length - 2)
+            results.show(rules_table(ruled, count), f"{table}_neurons")
 
 
-def helix_table(turned: dict[str, Helix], problems: int) -> Table:
+def helix_table(turned: dict[str, Helix], fits: Sequence[str], problems: int) -> Table:
     lines: list[tuple[Entry, ...]] = []
     for name, found in turned.items():
         for layer in found.turned.axes["layer"]:
-            shares = [f"{100 * found.explained.at(layer=layer, fit=fit).value:.0f}" for fit in FITS]
-            followed = [of(found.turned.at(layer=layer, fit=fit)) for fit in FITS]
+            shares = [f"{100 * found.explained.at(layer=layer, fit=fit).value:.0f}" for fit in fits]
+            followed = [of(found.turned.at(layer=layer, fit=fit)) for fit in fits]
             lines.append((Path(name).name, str(layer), " / ".join(shares), *followed))
-    heads = ("model", "layer", f"explained: {' / '.join(FITS)}", *FITS)
+    heads = ("model", "layer", f"explained: {' / '.join(fits)}", *fits)
     return Table(f"Digits that follow what was put in, % (95 %), n={problems}", heads, lines, 3)
 
 
@@ -87,12 +95,12 @@ def of(one: Measured) -> Shown:
     return shown(Estimate(float(one.value), float(one.low), float(one.high), int(one.n)))
 
 
-def draw(turned: dict[str, Helix], path: Path) -> None:
+def draw(turned: dict[str, Helix], fits: Sequence[str], path: Path) -> None:
     """A panel for each model: digits that follow, against the layer, a line for each fit."""
     with figures.figure_at(path, (2.5 * max(2, len(turned)), 2.8)) as figure:
         panels = figure.subplots(1, max(2, len(turned)), sharey=True)
         for axes, (name, found) in zip(panels, turned.items(), strict=False):
-            for place, fit in enumerate(FITS):
+            for place, fit in enumerate(fits):
                 values = [float(found.turned.at(layer=layer, fit=fit).value) for layer in found.turned.axes["layer"]]
                 axes.plot(found.turned.axes["layer"], values, marker="o", label=fit, color=figures.COLORS[place])
             axes.set(title=Path(name).name, xlabel="layer", ylim=(-0.03, 1.03))

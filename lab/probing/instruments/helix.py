@@ -8,7 +8,8 @@ a_k has ten means, one for each digit. Each of these fits explains a share of th
     polynomial        n, n^2, n^3: as many dimensions, without a circle
     permuted helix    the helix of permuted digits; by chance it explains a third, having three of nine dimensions
     three periods     n and the circles of periods 10, 5 and 2, in six dimensions (the last circle has only one)
-    permuted periods  the same for permuted digits; by chance it explains two thirds
+    sextic            n, n^2, ... n^6: as many dimensions as the three periods, without circles
+    permuted periods  the three periods for permuted digits; by chance it explains two thirds
     ramp              n alone
     all means         every dimension in which the means differ
 
@@ -32,7 +33,7 @@ from lab.probing.interventions import only_at, read_at, residual, said_digits
 from lab.probing.measured import Measured, value_and_interval
 from lab.probing.positions import Sums
 
-FITS = ("helix", "polynomial", "permuted helix", "three periods", "permuted periods", "ramp", "all means")
+FITS = ("helix", "polynomial", "permuted helix", "three periods", "sextic", "permuted periods", "ramp", "all means")
 DIGITS = 10
 _ORDERS = 20
 """Number of permutations of the digits; each is used for a twentieth of the sums."""
@@ -63,6 +64,7 @@ def basis(fit: str, order: Sequence[int] | np.ndarray = range(DIGITS)) -> np.nda
         "polynomial": [n_M, n_M**2, n_M**3],
         "three periods": turns,
         "permuted periods": turns,
+        "sextic": [n_M**power for power in range(1, 7)],
         "ramp": [n_M],
         "all means": list(np.eye(DIGITS)[:-1]),
     }[fit]
@@ -78,6 +80,7 @@ def helix(
     column: int,
     *,
     layers: Sequence[int] | None = None,
+    fits: Sequence[str] = FITS,
     batch_size: int = 64,
     seed: int = 0,
 ) -> Helix:
@@ -88,6 +91,7 @@ def helix(
         test: other sums, into which digits are put.
         column: k.
         layers: the stream is read and changed before each of these layers.
+        fits: which of `FITS` are compared.
 
     Raises TaskError for a column that the sums do not have, or if a digit does not occur in column k of a in `train`.
     """
@@ -100,11 +104,11 @@ def helix(
     new_B = (old_B + generator.integers(1, DIGITS, len(test))) % DIGITS
     there_B = ((test.a_at_BK[:, column] >= 0) & (test.query_at_BK[:, column] >= 0)).numpy()
     target_B = (new_B + test.columns.b[:, column] + test.columns.carry[:, column]) % DIGITS
-    explained = np.full((3, len(layers), len(FITS)), np.nan)
-    turned = np.full((len(test), len(layers), len(FITS)), np.nan)
+    explained = np.full((3, len(layers), len(fits)), np.nan)
+    turned = np.full((len(test), len(layers), len(fits)), np.nan)
     means_LMD = _means(subject, train, column, layers, batch_size)
     for i, (layer, means_MD) in enumerate(zip(layers, means_LMD, strict=True)):
-        for f, fit in enumerate(FITS):
+        for f, fit in enumerate(fits):
             bases = [basis(fit, order) for order in orders] if fit.startswith("permuted") else [basis(fit)]
             explained[:, i, f] = _shares(means_MD, bases)
             vectors_OMD = torch.stack([torch.from_numpy(one @ (one.T @ means_MD)).float() for one in bases])
@@ -113,7 +117,7 @@ def helix(
             hooks = partial(_moved, layer, test.a_at_BK[:, column, None], move_BD[:, None])
             said_B = said_digits(subject, test, column, hooks, batch_size)
             turned[there_B, i, f] = (said_B == target_B)[there_B]
-    axes = {"layer": list(layers), "fit": list(FITS)}
+    axes = {"layer": list(layers), "fit": list(fits)}
     name, counts = "share of the means of ten digits that a fit explains", np.full(explained.shape[1:], DIGITS)
     return Helix(
         Measured(name, axes, *explained, n=counts), Measured.share("digits that follow what was put in", axes, turned)

@@ -39,6 +39,7 @@ def test_digits_on_circles_of_periods_five_and_two_need_three_periods():
     shares = {fit: lab._shares(means, [lab.basis(fit)])[0] for fit in lab.FITS}
     assert shares["three periods"] == pytest.approx(1)
     assert shares["helix"] < 0.2
+    assert shares["sextic"] < 0.8
 
 
 @pytest.mark.parametrize(("fit", "share"), [("permuted helix", 3 / 9), ("permuted periods", 6 / 9)])
@@ -54,7 +55,7 @@ def test_in_an_adder_whose_digits_lie_on_a_line_the_ramp_turns_them_and_a_permut
     adder = ADDERS[name](3)
     found = lab.helix(adder, drawn(adder, 0, 150), drawn(adder, 150, 100), 2, layers=[0])
     turned, explained = found.turned.at(layer=0), found.explained.at(layer=0)
-    for fit in ("ramp", "helix", "polynomial", "three periods", "all means"):
+    for fit in ("ramp", "helix", "polynomial", "three periods", "sextic", "all means"):
         assert explained.at(fit=fit).value == pytest.approx(1, abs=1e-2)
         assert turned.at(fit=fit).value == 1
     assert explained.at(fit="permuted helix").high < 0.95
