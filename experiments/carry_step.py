@@ -74,8 +74,7 @@ def draw(totals: Mapping[str, Mapping[str, Curves]], path: Path) -> None:
             axes.axvline(9.5, color="gray", linewidth=0.6)
             axes.set(title=name, xlabel="total of the donor's tens", xticks=range(0, 19, 3))
         panels[0].set_ylabel("from no carry (0) to carry (1)")
-        lines = dict(zip(*reversed(panels[0].get_legend_handles_labels()), strict=True))
-        figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=2, fontsize="small")
+        figures.legend_below(figure, 2)
         figures.headed(figure, "What the answer makes of a stream from a sum with other tens")
 
 

@@ -152,5 +152,5 @@ def draw_totals(found: Mapping[str, Curves], title: str, path: Path) -> None:
             axes.axvline(9.5, color="gray", linewidth=0.6)
             axes.set(title=name, xlabel="total of the donor's tens")
         panels[0].set_ylabel("from no carry (0) to carry (1)")
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+        figures.legend_below(figure, 4)
         figures.headed(figure, title)

@@ -152,8 +152,8 @@ def nanmean(values: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def signed_max_over_directions(values: np.ndarray) -> np.ndarray:
-    """Of the values along the first axis, usually the two directions of the carry, the one with the larger absolute
-    value; nan counts as 0."""
+    """The value with the larger absolute value along the first axis, which usually holds the two directions of the
+    carry; nan counts as 0."""
     known = np.nan_to_num(values)
     return np.take_along_axis(known, np.abs(known).argmax(0)[None], 0)[0]
 

@@ -102,7 +102,7 @@ def same_carry(sums: Sequence[tuple[int, int]], column: int, seed: int) -> list[
 def with_totals(
     sums: Sequence[tuple[int, int]], column: int, totals: Sequence[int], seed: int
 ) -> list[tuple[int, int]]:
-    """The same sums with two new digits in `column`, drawn so that they add up to a given total.
+    """Draws two new digits for `column` of each sum, which add up to a given total. All other digits stay.
 
     Args:
         sums: the sums.
