@@ -313,12 +313,15 @@ class FinetuneConfig(RunConfig):
         return self
 
     @model_validator(mode="after")
-    def _swaps_that_go_together(self) -> Self:
-        plain = self.format == FormatConfig()
-        if self.data.style == "rule_following" and not plain:
+    def _rules_with_plain_numbers(self) -> Self:
+        if self.data.style == "rule_following" and self.format != FormatConfig():
             raise ValueError("rules are written with plain numbers: leave format out, or use data.style=direct")
         if self.data.style == "rule_following" and self.data.curriculum > 1:
             raise ValueError("data.curriculum needs direct answers: leave it out, or use data.style=direct")
+        return self
+
+    @model_validator(mode="after")
+    def _digits_that_have_places(self) -> Self:
         if self.format.index_hints != "none" and self.tokenizer.digits.kind == "k_digit":
             raise ValueError("format.index_hints stand before single digits: use tokenizer.digits.kind=one_digit")
         if self.positions.places:
@@ -327,6 +330,10 @@ class FinetuneConfig(RunConfig):
             if longest > self.positions.places:
                 what = f"positions.places={self.positions.places}: numbers of data.lengths and evaluation.lengths have"
                 raise ValueError(f"{what} up to {longest} digits: use as many places or more, or shorter numbers")
+        return self
+
+    @model_validator(mode="after")
+    def _answers_that_positions_can_follow(self) -> Self:
         coupled = self.positions.kind == "coupled"
         if coupled and self.positions.same_place:
             raise ValueError("positions.kind=coupled includes the bias of positions.same_place: leave same_place out")
@@ -347,6 +354,10 @@ class FinetuneConfig(RunConfig):
                 raise ValueError(f"{key} needs one digit a token: use tokenizer.digits.kind=one_digit")
         if self.training.walk_weight and not self.positions.locality.walk.heads:
             raise ValueError("training.walk_weight needs heads that walk: positions.locality.walk.heads of 1 or more")
+        return self
+
+    @model_validator(mode="after")
+    def _problems_that_can_be_changed(self) -> Self:
         tasks, direct = [item.key for item in chosen(self.data.tasks)], self.data.style == "direct"
         if self.data.variation != Variation() and not (direct and {*tasks} & {*VARIED}):
             what = f"data.variation needs direct answers and one of {', '.join(VARIED)} among data.tasks"
@@ -359,13 +370,13 @@ class FinetuneConfig(RunConfig):
         if self.data.example_number == "drawn" and not (direct and all(one.answer is Integer for one in chosen(tasks))):
             what = "data.example_number=drawn needs direct answers that are integers"
             raise ValueError(f"{what}: use such data.tasks and data.style=direct, or leave example_number out")
-        if self.training.alignment.heads:
-            self._check_alignment()
         return self
 
-    def _check_alignment(self) -> None:
-        """Raises ValueError for settings that training.alignment, which finds digits by characters, does not
-        support."""
+    @model_validator(mode="after")
+    def _text_that_alignment_can_read(self) -> Self:
+        if not self.training.alignment.heads:
+            return self
+        # digits are found by characters
         if not (
             self.format == FormatConfig() and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
         ):
@@ -376,6 +387,7 @@ class FinetuneConfig(RunConfig):
             raise ValueError(f"{what}: leave data.passages, data.templates and data.example_number out")
         if self.positions.kind == "alibi":
             raise ValueError("training.alignment does not know the bias of positions.kind=alibi: use another kind")
+        return self
 
     def _check_downward(self) -> None:
         """Raises ValueError for settings that do not work with places counted from the highest down."""

@@ -332,6 +332,10 @@ class PretrainConfig(RunConfig):
                 "data.packing training.micro_batch_size",
                 f"{what}={self.training.micro_batch_size}, which counts problems",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _rules_as_trained(self) -> Self:
         followed = self.data.style == "rule_following"
         if followed and self.format.reverse not in ("none", "integer"):
             raise ValueError(
@@ -341,14 +345,22 @@ class PretrainConfig(RunConfig):
             raise ValueError(
                 "training.internalize needs data.style=rule_following and a data.rules.detail other than answer"
             )
-        kind = self.model.positions.kind
+        return self
+
+    @model_validator(mode="after")
+    def _digits_told_from_signs(self) -> Self:
+        no_digits = self.model.positions.kind in ("plain", "randomised")
         far = self.model.far_copies > 1 or self.model.far_at_most > 0
-        if far and (self.data.packing > 1 or self.data.rule_shown or kind in ("plain", "randomised")):
+        if far and (self.data.packing > 1 or self.data.rule_shown or no_digits):
             raise ValueError(
                 "model.far_copies and model.far_at_most tell digits from signs by the ids of one problem: they need "
                 "model.positions.kind=coupled or abacus, data.packing=1 and data.rule_shown=false"
             )
-        totals = self.data.style == "running_totals"
+        return self
+
+    @model_validator(mode="after")
+    def _positions_that_fit_the_text(self) -> Self:
+        kind, totals = self.model.positions.kind, self.data.style == "running_totals"
         if kind == "grid" and not totals:
             raise ValueError("model.positions.kind=grid needs data.style=running_totals")
         if totals and self.data.packing > 1:
@@ -366,18 +378,28 @@ class PretrainConfig(RunConfig):
                 f"model.positions.kind={kind} counts down to the ones digit, from the place of a last carry: "
                 "use format.reverse=none and format.carry_place=true"
             )
-        if self.model.positions.through_point:
-            if kind not in ("abacus", "coupled", "countdown"):
-                what = "model.positions.through_point works only with kind=abacus, coupled or countdown"
-                raise ValueError(f"{what}, not with kind={kind}")
-            reverse = "none" if kind == "countdown" else "total"
-            if (self.format.reverse, self.format.pad) != (reverse, "all"):
-                what = "counts decimals and integer part as one number, starting from its end"
-                how = f"use format.reverse={reverse} and format.pad=all"
-                raise ValueError(f"model.positions.through_point {what}: {how}")
+        return self
+
+    @model_validator(mode="after")
+    def _positions_through_a_point(self) -> Self:
+        kind = self.model.positions.kind
+        if not self.model.positions.through_point:
+            return self
+        if kind not in ("abacus", "coupled", "countdown"):
+            what = "model.positions.through_point works only with kind=abacus, coupled or countdown"
+            raise ValueError(f"{what}, not with kind={kind}")
+        reverse = "none" if kind == "countdown" else "total"
+        if (self.format.reverse, self.format.pad) != (reverse, "all"):
+            what = "counts decimals and integer part as one number, starting from its end"
+            how = f"use format.reverse={reverse} and format.pad=all"
+            raise ValueError(f"model.positions.through_point {what}: {how}")
+        return self
+
+    @model_validator(mode="after")
+    def _test_that_can_be_made(self) -> Self:
         if self.evaluation.erase and not (self.model.window and not self.model.stick_breaking):
             raise ValueError("evaluation.erase needs model.window and no model.stick_breaking, or some head sees all")
-        if self.evaluation.erase and (self.model.far_at_most or kind == "randomised"):
+        if self.evaluation.erase and (self.model.far_at_most or self.model.positions.kind == "randomised"):
             what = "evaluation.erase does not work with model.far_at_most, which counts what is erased, nor with"
             raise ValueError(f"{what} model.positions.kind=randomised, whose ids depend on the length of a row")
         if not self.evaluation.lengths:
