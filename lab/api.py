@@ -115,9 +115,9 @@ class Evaluation:
 
         figure = Figure(figsize=(6, 3.5), layout="constrained")
         axes = figure.subplots()
-        for place, task in enumerate(dict.fromkeys(sample.task for sample in self.samples)):
+        for index, task in enumerate(dict.fromkeys(sample.task for sample in self.samples)):
             points = {length: scores.exact_match for (key, length), scores in self.scores.items() if key == task}
-            line_with_band(axes, points, color=COLORS[place % len(COLORS)], label=task)
+            line_with_band(axes, points, color=COLORS[index % len(COLORS)], label=task)
         axes.set(ylim=(-0.03, 1.03), xlabel="digits", ylabel="exact match", title=self.model)
         axes.legend()
         return figure
@@ -192,13 +192,13 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
     config = _checked(
         LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **attention
     )
-    engine, place = engine_of(config)
+    engine, description = engine_of(config)
     changed = [f"{key}={value}" for key, value in attention.items()]
     if isinstance(engine, NotatedEngine):
         return replace(_notated(name, engine), changed=changed)
     every = formats.writable(engine.format)
     wording = formats.written(engine.format, every)
-    return Model(name, engine, lambda items: Nupa(items, wording), every, place, changed)
+    return Model(name, engine, lambda items: Nupa(items, wording), every, description, changed)
 
 
 def _notated(name: str, engine: NotatedEngine) -> Model:

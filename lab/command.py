@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> None:
 
 
 def read_config(
-    schema: type[Config], arguments: Sequence[str], command: str, description: str, place: str = "CONFIG"
+    schema: type[Config], arguments: Sequence[str], command: str, description: str, metavar: str = "CONFIG"
 ) -> Config:
     """The config that ``CONFIG [key.sub=value ...]`` stands for.
 
@@ -77,12 +77,12 @@ def read_config(
         arguments: the words after the command.
         command: the words that start the command, such as ``lab finetune``; they appear in the help.
         description: text of the help that describes the command.
-        place: the name of the config in the usage line.
+        metavar: the name of the config in the usage line.
 
     Prints and exits with status 0 for ``--help`` (every key) and ``--dry-run`` (the resolved config). Raises
     `ConfigError` if no config is given or it cannot be loaded.
     """
-    usage = f"usage: {command} {place} [key.sub=value ...] {'[smoke=true] ' if schema.SMOKE else ''}[--dry-run]"
+    usage = f"usage: {command} {metavar} [key.sub=value ...] {'[smoke=true] ' if schema.SMOKE else ''}[--dry-run]"
     _help_if_asked(arguments, usage, description, schema)
     if not arguments or "=" in arguments[0] or arguments[0].startswith("-"):
         raise ConfigError(f"the first argument must be a config: a file, or the name of a shipped one; {usage}")
@@ -97,7 +97,7 @@ def read_config(
 
 
 def read_options(
-    schema: type[Config], arguments: Sequence[str], command: str, description: str, places: str = ""
+    schema: type[Config], arguments: Sequence[str], command: str, description: str, metavars: str = ""
 ) -> tuple[list[str], Config]:
     """The words and options in ``[WORD ...] [key=value ...]``, for a command that needs no config file.
 
@@ -106,12 +106,12 @@ def read_options(
         arguments: the words after the command.
         command: the words that start the command, such as ``lab ask``; they appear in the help.
         description: text of the help that describes the command.
-        places: names of the words in the usage line.
+        metavars: the names of the words in the usage line.
 
     Prints the help and exits with status 0 for ``--help``. Raises `ConfigError` if an option is unknown or has a wrong
     value.
     """
-    usage = f"usage: {command} {places} [key=value ...]"
+    usage = f"usage: {command} {metavars} [key=value ...]"
     _help_if_asked(arguments, usage, description, schema)
     if unknown := [word for word in arguments if re.match("--?[a-zA-Z]", word)]:
         raise ConfigError(f"{unknown[0]}: options are written key=value; {usage}")

@@ -81,7 +81,7 @@ def runs(folders: Sequence[str] = ()) -> Table:
 def opening(path: Path) -> str:
     """The first sentence of the comment at the beginning of a config."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    first = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    first = next((index for index, line in enumerate(lines) if not line.startswith("#")), len(lines))
     comment = " ".join(line.removeprefix("#").strip() for line in lines[:first])
     return comment.split(". ")[0].rstrip(".")
 

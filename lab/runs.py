@@ -43,15 +43,15 @@ Record: TypeAlias = dict[str, Any]
 """A JSON object, such as a line of a file of records."""
 
 
-def labels(places: Iterable[Path]) -> dict[Path, str]:
+def labels(folders: Iterable[Path]) -> dict[Path, str]:
     """A label for each run: the name of its folder, preceded by as many parent folders as make it unique."""
-    places = list(dict.fromkeys(places))
+    folders = list(dict.fromkeys(folders))
     found: dict[Path, str] = {}
-    for count in range(1, 1 + max((len(place.parts) for place in places), default=0)):
-        ends = {place: "/".join(place.parts[-count:]) for place in places if place not in found}
+    for count in range(1, 1 + max((len(folder.parts) for folder in folders), default=0)):
+        ends = {folder: "/".join(folder.parts[-count:]) for folder in folders if folder not in found}
         taken = Counter([*found.values(), *ends.values()])
-        found |= {place: end for place, end in ends.items() if taken[end] == 1 or count >= len(place.parts)}
-    return {place: found[place] for place in places}
+        found |= {folder: end for folder, end in ends.items() if taken[end] == 1 or count >= len(folder.parts)}
+    return {folder: found[folder] for folder in folders}
 
 
 class Run:

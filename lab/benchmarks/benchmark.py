@@ -45,15 +45,15 @@ class Benchmark(ABC, Generic[Kind]):
 def evenly(length: int, size: int) -> list[int]:
     """At most `size` indices into a sequence of `length` items, spread evenly."""
     size = min(size, length)
-    return [length * number // size for number in range(size)]
+    return [length * index // size for index in range(size)]
 
 
 class Subset(Benchmark):
     """At most `size` questions of a benchmark, spread evenly over it."""
 
     def __init__(self, whole: Benchmark, size: int) -> None:
-        self.whole, self.places = whole, evenly(len(whole), size)
-        self.problems = [whole.problems[place] for place in self.places]
+        self.whole, self.indices = whole, evenly(len(whole), size)
+        self.problems = [whole.problems[index] for index in self.indices]
 
     @property
     def note(self) -> str:
@@ -61,10 +61,10 @@ class Subset(Benchmark):
 
     def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
         requests = self.whole.requests(count_tokens)
-        return [requests[place] for place in self.places]
+        return [requests[index] for index in self.indices]
 
     def score(self, index: int, completion: Completion) -> Scored:
-        return self.whole.score(self.places[index], completion)
+        return self.whole.score(self.indices[index], completion)
 
     def summarize(self, samples: Sequence[Sample]) -> Part:
         return self.whole.summarize(samples)

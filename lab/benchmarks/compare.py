@@ -22,13 +22,13 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
     it was written by another version of the lab.
     """
     found: dict[str, dict[str, Part]] = {}
-    for place, label in labels(map(Path.resolve, paths)).items():
-        if not place.exists():
-            raise RunError(f"{place}: there is no such run")
-        Run(place).check_finished()
-        parts = by_benchmark(_summary(place), label)
+    for path, label in labels(map(Path.resolve, paths)).items():
+        if not path.exists():
+            raise RunError(f"{path}: there is no such run")
+        Run(path).check_finished()
+        parts = by_benchmark(_summary(path), label)
         if not parts:
-            raise RunError(f"{place}: nothing to compare; only evaluations and trained models have figures")
+            raise RunError(f"{path}: nothing to compare; only evaluations and trained models have figures")
         for benchmark, labelled in parts.items():
             found.setdefault(benchmark, {}).update(labelled)
     return found
@@ -41,8 +41,8 @@ def by_benchmark(summary: Summary, label: str) -> dict[str, dict[str, Part]]:
     return {name: {label: part} for name in REPORTS if (part := getattr(summary, name)) is not None}
 
 
-def _summary(place: Path) -> Summary:
-    return read_summary(Run(place)) if (place / "summary.json").is_file() else Summary()
+def _summary(path: Path) -> Summary:
+    return read_summary(Run(path)) if (path / "summary.json").is_file() else Summary()
 
 
 class Compared(NamedTuple):
@@ -63,8 +63,8 @@ def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
     A fine-tuning run counts as two runs: before and after tuning. The list is empty if no other run shares a problem
     with the first.
     """
-    places = labels(map(Path.resolve, paths))
-    runs = [(name, found) for path, label in places.items() for name, found in _answers(path, label)]
+    named = labels(map(Path.resolve, paths))
+    runs = [(name, found) for path, label in named.items() for name, found in _answers(path, label)]
     found = []
     for label, second in runs[1:]:
         shared = [key for key in runs[0][1] if key in second]
@@ -90,7 +90,7 @@ def differences_table(first: str, found: Sequence[Compared]) -> Table:
         shares = percent(difference.first), percent(difference.second), points(difference.estimate)
         rows.append((run, task, str(difference.n), *shares, probability(p), _detectable(difference, len(found))))
     columns = ("run", "task", "n", "first %", "run %", "difference", "p", "detectable")
-    better = frozenset(place for place, row in enumerate(found) if row.p < 0.05)
+    better = frozenset(index for index, row in enumerate(found) if row.p < 0.05)
     return Table(f"Differences from {first}, in points, on the same problems", columns, rows, 2, better)
 
 
@@ -117,9 +117,9 @@ def _detectable(difference: Difference, tests: int) -> str:
     return "" if least is None else f"{100 * least:.0f}"
 
 
-def _answers(place: Path, label: str) -> list[tuple[str, dict[tuple[Question, int], bool]]]:
+def _answers(path: Path, label: str) -> list[tuple[str, dict[tuple[Question, int], bool]]]:
     """Whether each question was answered right. The keys are the question and how many times it was asked before."""
-    run, found = Run(place), []
+    run, found = Run(path), []
     for file, suffix in (("samples", ""), ("samples_before", ", before"), ("samples_after", ", after")):
         right: dict[tuple[Question, int], bool] = {}
         asked: Counter[Question] = Counter()
@@ -183,7 +183,7 @@ def in_short(benchmark: str, summaries: Summaries, compared: bool = False) -> li
 
 def write_table(name: str, table: Table, folder: Path) -> None:
     """Writes a table as tables/NAME.md and tables/NAME.csv below `folder`."""
-    place = folder / "tables"
-    place.mkdir(parents=True, exist_ok=True)
-    (place / f"{name}.md").write_text(table.page(), encoding="utf-8")
-    (place / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
+    tables = folder / "tables"
+    tables.mkdir(parents=True, exist_ok=True)
+    (tables / f"{name}.md").write_text(table.page(), encoding="utf-8")
+    (tables / f"{name}.csv").write_text(table.csv(), encoding="utf-8")

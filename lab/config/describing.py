@@ -138,7 +138,8 @@ def _element(shape: Shape) -> Shape:
 
 
 def _keys(shape: Shape, defs: Shape, prefix: str = "", condition: str = "") -> Iterator[tuple[str, Shape, str, str]]:
-    """(dotted key, shape, default, condition) of every key below `shape`, except kinds that a condition names."""
+    """The dotted key, shape, default and condition of every key below `shape`. A condition such as [x.kind=y] already
+    names the kind, so the key `kind` itself is left out."""
     for name, field in shape.get("properties", {}).items():
         if condition and "const" in field:
             continue

@@ -128,12 +128,12 @@ def by_cell(
     with figure_at(path, figsize=(2 + 3.4 * len(estimates), 0.3 * len(labels) + 1.3)) as figure:
         grid = figure.subplots(1, len(estimates), squeeze=False, sharey=True)[0]
         for axes, (name, found) in zip(grid, estimates.items(), strict=True):
-            for place, estimate in enumerate(found):
+            for row, estimate in enumerate(found):
                 if estimate:
                     bars = error_bars([estimate])
-                    axes.errorbar([estimate.value], [place], xerr=bars, fmt="o", color=COLORS[0], ms=4, lw=1.2)
+                    axes.errorbar([estimate.value], [row], xerr=bars, fmt="o", color=COLORS[0], ms=4, lw=1.2)
                 else:
-                    axes.annotate("not measured", (0.02, place), xycoords=("axes fraction", "data"), fontsize=6)
+                    axes.annotate("not measured", (0.02, row), xycoords=("axes fraction", "data"), fontsize=6)
             if name in shares:
                 axes.set_xlim(-0.03, 1.03)
             axes.set_title(plain(name))

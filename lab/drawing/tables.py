@@ -84,7 +84,7 @@ class Table(NamedTuple):
 
     def csv(self) -> str:
         """The table as CSV. A column of estimates becomes four columns: the unscaled value, its bounds, and n."""
-        estimates = [any(isinstance(row[place], Shown) for row in self.rows) for place in range(len(self.columns))]
+        estimates = [any(isinstance(row[index], Shown) for row in self.rows) for index in range(len(self.columns))]
         header = [
             name
             for column, wide in zip(self.columns, estimates, strict=True)
@@ -109,20 +109,20 @@ class OnTerminal:
         self.table = table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
-        for part, places in enumerate(self._cut(options.max_width)):
-            yield self._part(places, self.table.title if part == 0 else None)
+        for part, columns in enumerate(self._cut(options.max_width)):
+            yield self._part(columns, self.table.title if part == 0 else None)
 
     def _cut(self, width: int) -> list[list[int]]:
         """The columns of each part, chosen so that everything but names fits on one line."""
         needed = self._needed()
         parts, left = [list(range(self.table.names))], width - self._for_names(needed, self.table.names, width)
-        for place in range(self.table.names, len(self.table.columns)):
-            if needed[place] > left:
+        for column in range(self.table.names, len(self.table.columns)):
+            if needed[column] > left:
                 names = self._telling()
                 parts.append(list(range(names)))
                 left = width - self._for_names(needed, names, width)
-            parts[-1].append(place)
-            left -= needed[place]
+            parts[-1].append(column)
+            left -= needed[column]
         return parts
 
     def _for_names(self, needed: Sequence[int], names: int, width: int) -> int:
@@ -137,18 +137,18 @@ class OnTerminal:
     def _needed(self) -> list[int]:
         """How many characters each column needs, including its frame."""
         lines = [self.table.columns, *self.table.rows]
-        return [3 + max(cell_len(str(line[place])) for line in lines) for place in range(len(self.table.columns))]
+        return [3 + max(cell_len(str(line[column])) for line in lines) for column in range(len(self.table.columns))]
 
-    def _part(self, places: Sequence[int], title: str | None) -> RichTable:
+    def _part(self, columns: Sequence[int], title: str | None) -> RichTable:
         # Text, because the name of a run must not be read as markup.
         shown = RichTable(title=None if title is None else Text(title))
-        for place in places:
-            is_name = place < self.table.names
+        for column in columns:
+            is_name = column < self.table.names
             justify, overflow = ("left", "fold") if is_name else ("right", "ellipsis")
-            shown.add_column(Text(self.table.columns[place]), justify=justify, overflow=overflow, no_wrap=not is_name)
-        for number, row in enumerate(self.table.rows):
-            cells = (Text(str(row[place])) for place in places)
-            shown.add_row(*cells, style="green" if number in self.table.better else None)
+            shown.add_column(Text(self.table.columns[column]), justify=justify, overflow=overflow, no_wrap=not is_name)
+        for index, row in enumerate(self.table.rows):
+            cells = (Text(str(row[column])) for column in columns)
+            shown.add_row(*cells, style="green" if index in self.table.better else None)
         return shown
 
 

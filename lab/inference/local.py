@@ -123,11 +123,11 @@ class LocalEngine(ModelEngine):
                 paused = time.perf_counter()
                 yield finished
                 began += time.perf_counter() - paused  # the caller's time is not part of the cost
-            kept = [place for place, row in enumerate(rows) if not row.reason]
+            kept = [index for index, row in enumerate(rows) if not row.reason]
             if not kept:
                 return
             if len(kept) <= _MOSTLY_RUNNING * len(rows):
-                rows = [rows[place] for place in kept]
+                rows = [rows[index] for index in kept]
                 cache.select(kept)
             drafts = [row.draft(self.speculation) for row in rows]
             logits_BQV = self._forward(rows, drafts, cache)

@@ -125,13 +125,13 @@ class Clock(StoppingCriteria):
 
     def shares(self, counts: Sequence[int]) -> list[float]:
         """The seconds of each request. As in `LocalEngine`, the time of a pass is divided equally among the requests
-        that were not finished then; if all were, among all.
+        that were not finished then, or among all requests if all were finished.
 
         `counts`: how many tokens each request wrote.
         """
         seconds = [0.0] * len(counts)
-        for number, (began, ended) in enumerate(itertools.pairwise(self.moments)):
-            payers = [i for i, count in enumerate(counts) if count > number] or list(range(len(counts)))
+        for index, (began, ended) in enumerate(itertools.pairwise(self.moments)):
+            payers = [i for i, count in enumerate(counts) if count > index] or list(range(len(counts)))
             for i in payers:
                 seconds[i] += (ended - began) / len(payers)
         return seconds

@@ -57,7 +57,7 @@ class ErasingEngine(PlainEngine):
         """The most likely token after each row, computed from those tokens of the row that are still visible."""
         parts = [self._seen(torch.tensor(row, device=self.model.device)) for row in rows]
         tokens_BS, positions_BS, segments_BS = (
-            pad_sequence([part[place] for part in parts], batch_first=True) for place in range(3)
+            pad_sequence([part[index] for part in parts], batch_first=True) for index in range(3)
         )
         ends_B = torch.tensor([len(part[0]) - 1 for part in parts], device=self.model.device)
         # padding comes after the last token of a row, which does not see it

@@ -16,11 +16,11 @@ from typing import NamedTuple
 _LONGEST = 16
 """Two contexts are compared over at most this many tokens; more do not improve the drafts."""
 _CANDIDATES = 4
-"""How many of the latest places of a pair of tokens are compared with the context; more do not help."""
+"""How many of the latest occurrences of a pair of tokens are compared with the context; more do not help."""
 
 
-class Place(NamedTuple):
-    """A place in earlier text."""
+class Occurrence(NamedTuple):
+    """An occurrence of a pair of tokens in earlier text."""
 
     tokens: list[int]
     start: int
@@ -28,29 +28,29 @@ class Place(NamedTuple):
 
 
 class Passages:
-    """The latest places of each pair of tokens, as in the hash chains of LZ77."""
+    """The latest occurrences of each pair of tokens, as in the hash chains of LZ77."""
 
     def __init__(self) -> None:
-        self._seen: defaultdict[tuple[int, int], deque[Place]] = defaultdict(lambda: deque(maxlen=_CANDIDATES))
+        self._seen: defaultdict[tuple[int, int], deque[Occurrence]] = defaultdict(lambda: deque(maxlen=_CANDIDATES))
 
     def add(self, tokens: list[int], start: int) -> None:
         """Add the pair of tokens before index `start`; there must be a token at `start`."""
         if start >= 2:
-            self._seen[tokens[start - 2], tokens[start - 1]].append(Place(tokens, start))
+            self._seen[tokens[start - 2], tokens[start - 1]].append(Occurrence(tokens, start))
 
-    def longest(self, context: list[int]) -> tuple[int, Place]:
-        """The place before which the most tokens agree with the end of the context: (how many agree, place). If several
-        places tie, the latest one; if none agrees, 0 and an empty place."""
-        best = 0, Place([], 0)
-        for place in reversed(self._seen.get((context[-2], context[-1]), ()) if len(context) >= 2 else ()):
-            length = _agreement(context, place)
+    def longest(self, context: list[int]) -> tuple[int, Occurrence]:
+        """How many tokens before the best occurrence agree with the end of the context, and that occurrence. If several
+        are equally good, the latest one; if no token agrees, 0 and an empty occurrence."""
+        best = 0, Occurrence([], 0)
+        for occurrence in reversed(self._seen.get((context[-2], context[-1]), ()) if len(context) >= 2 else ()):
+            length = _agreement(context, occurrence)
             if length > best[0]:
-                best = length, place
+                best = length, occurrence
         return best
 
 
-def _agreement(context: list[int], place: Place) -> int:
-    tokens, start = place
+def _agreement(context: list[int], occurrence: Occurrence) -> int:
+    tokens, start = occurrence
     most = min(len(context), start)
     for length in range(most):
         if context[-1 - length] != tokens[start - 1 - length]:
@@ -82,10 +82,12 @@ class Drafter:
         context, drafted = self.tokens[-_LONGEST:], []
         while len(drafted) < most:
             # if both are equally long, max takes the first
-            length, place = max(self._own.longest(context), self._group.longest(context), key=lambda found: found[0])
+            length, occurrence = max(
+                self._own.longest(context), self._group.longest(context), key=lambda found: found[0]
+            )
             if not length:
                 break
-            more = place.tokens[place.start : place.start + most - len(drafted)]
+            more = occurrence.tokens[occurrence.start : occurrence.start + most - len(drafted)]
             drafted += more
             context = [*context, *more][-_LONGEST:]
         return drafted

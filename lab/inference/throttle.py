@@ -27,7 +27,7 @@ class Throttle:
         """`concurrency`: maximum number of requests in flight. `longest_wait`: the longest pause in seconds, without
         the random part."""
         self._most, self._longest_wait = concurrency, longest_wait
-        self.places = float(concurrency)
+        self.slots = float(concurrency)
         """How many requests may be in flight; rounded down when it is used."""
         self._in_flight = 0
         self._freed = asyncio.Event()
@@ -39,8 +39,8 @@ class Throttle:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[float]:
-        """Waits for a free place and for the end of the pause, and occupies the place. Yields the time of the start."""
-        while self._in_flight >= int(self.places):
+        """Waits for a free slot and for the end of the pause, and takes the slot. Yields the time of the start."""
+        while self._in_flight >= int(self.slots):
             self._freed.clear()
             await self._freed.wait()
         self._in_flight += 1
@@ -58,7 +58,7 @@ class Throttle:
     def passed(self) -> None:
         """Call this when a request has been answered."""
         self._pauses, self._refused_since = 0, None
-        self.places = min(self._most, self.places + 1 / self.places)
+        self.slots = min(self._most, self.slots + 1 / self.slots)
 
     def refused(self, began: float, asked: float | None) -> float:
         """Call this when a request has been refused.
@@ -76,7 +76,7 @@ class Throttle:
             # if the refused request is not the first after the pause, the pause was long enough for others
             self._pauses = self._pauses + 1 if began == self._first else 1
             self._paused_at = now
-            self.places = max(1.0, self.places / 2)
+            self.slots = max(1.0, self.slots / 2)
             doubled = 2.0 ** min(self._pauses - 1, _MOST_DOUBLINGS)  # 1, 2, 4 ...
         # at the first refusal, the wait is what the server asks for, even if it is 0
         wait = min(doubled if asked is None else max(asked, doubled - 1), self._longest_wait)

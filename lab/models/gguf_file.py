@@ -125,13 +125,13 @@ def _cuts(pre_tokenizer: dict[str, Any]) -> str:
 def _add_words(writer: gguf.GGUFWriter, tokenizer: Any, said: dict[str, Any], size: int) -> None:
     added = {entry["id"]: entry for entry in said["added_tokens"]}
     written, kinds = [], []
-    by_id = {number: word for word, number in tokenizer.get_vocab().items()}
-    for number in range(size):
-        written.append(by_id.get(number, f"[PAD{number}]"))
-        if number not in by_id:
+    by_id = {index: word for word, index in tokenizer.get_vocab().items()}
+    for index in range(size):
+        written.append(by_id.get(index, f"[PAD{index}]"))
+        if index not in by_id:
             kinds.append(gguf.TokenType.UNUSED)
-        elif number in added:
-            kinds.append(gguf.TokenType.CONTROL if added[number]["special"] else gguf.TokenType.USER_DEFINED)
+        elif index in added:
+            kinds.append(gguf.TokenType.CONTROL if added[index]["special"] else gguf.TokenType.USER_DEFINED)
         else:
             kinds.append(gguf.TokenType.NORMAL)
     pairs = [pair if isinstance(pair, str) else " ".join(pair) for pair in said["model"]["merges"]]
@@ -142,13 +142,13 @@ def _add_words(writer: gguf.GGUFWriter, tokenizer: Any, said: dict[str, Any], si
     if pairs:  # the format cannot store an empty list, which has no type
         writer.add_token_merges(pairs)
     writer.add_add_bos_token(bool(tokenizer.encode("")))
-    for add, number in (
+    for add, index in (
         (writer.add_bos_token_id, tokenizer.bos_token_id),
         (writer.add_eos_token_id, tokenizer.eos_token_id),
         (writer.add_unk_token_id, tokenizer.unk_token_id),
         (writer.add_pad_token_id, tokenizer.pad_token_id),
     ):
-        if number is not None:
-            add(number)
+        if index is not None:
+            add(index)
     if tokenizer.chat_template:
         writer.add_chat_template(tokenizer.chat_template)

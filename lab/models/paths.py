@@ -74,11 +74,11 @@ def path_rows(tree: PrefixTree) -> list[PathRow]:
 
 def _path_rows(tree: PrefixTree) -> Iterator[PathRow]:
     known: set[int] = set()
-    for number, path in enumerate(tree.paths):
+    for index, path in enumerate(tree.paths):
         first = next((at for at, node in enumerate(path) if node not in known), len(path))
         known.update(path)
         for start in range(first, len(path), LONGEST):
-            yield PathRow(number, path[: start + LONGEST], path[start : start + LONGEST])
+            yield PathRow(index, path[: start + LONGEST], path[start : start + LONGEST])
 
 
 def path_inputs(rows: Sequence[PathRow], known: int = 0) -> dict[str, torch.Tensor]:

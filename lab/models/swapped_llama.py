@@ -85,8 +85,8 @@ class SwappedLlama(LlamaForCausalLM):
         if self.coupled:
             config._attn_implementation = PATH_ATTENTION
             hiding = self._layers("layers", swap.locality.layers)
-            for number, layer in enumerate(self.model.layers):
-                layer.bounded = number in hiding  # type: ignore[union-attr]
+            for index, layer in enumerate(self.model.layers):
+                layer.bounded = index in hiding  # type: ignore[union-attr]
         self.walk_bias, self.walking = None, range(0)
         if walks := swap.locality.walk.heads:
             if walks > (heads := config.num_attention_heads):

@@ -116,7 +116,7 @@ def _differing_run(given: str, true: str) -> tuple[str, str] | None:
     """
     width = max(len(given), len(true))
     given, true = given.zfill(width), true.zfill(width)
-    differing = [place for place, (g, t) in enumerate(zip(given, true, strict=True)) if g != t]
+    differing = [index for index, (g, t) in enumerate(zip(given, true, strict=True)) if g != t]
     first, end = differing[0], differing[-1] + 1
     return (given[first:end], true[first:end]) if len(differing) == end - first else None
 

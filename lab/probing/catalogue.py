@@ -36,9 +36,9 @@ from lab.probing.positions import Sums
 
 _STRONGEST = 6
 """Number of heads that are patched token by token and in pairs, and number of senders in path patching."""
-_TRIED_PLACES = 3
-"""Largest number of places at which a learned subspace is tested, those with the highest rates first: it may be an
-illusion at the best place, and the carry at the next one."""
+_TRIED_LOCATIONS = 3
+"""Largest number of locations at which a learned subspace is tested, those with the highest rates first: it may be an
+illusion at the best location, and the carry at the next one."""
 _STEPS = 20
 """Points of integrated gradients. With five, even signs may be wrong."""
 _EDGE_PAIRS = 16
@@ -114,8 +114,8 @@ class Session:
 
     def strongest_heads(self, count: int) -> list[Component]:
         """The heads with the largest `head_effects`."""
-        places = np.argsort(-self.head_effects, axis=None, kind="stable")[:count]
-        return [Component("head", *divmod(int(place), self.subject.heads)) for place in places]
+        strongest = np.argsort(-self.head_effects, axis=None, kind="stable")[:count]
+        return [Component("head", *divmod(int(index), self.subject.heads)) for index in strongest]
 
     @cached_property
     def aligned(self) -> list[Aligned]:
@@ -135,39 +135,39 @@ class Session:
         )  # fmt: skip
 
     @cached_property
-    def evidence(self) -> dict[tuple[interchange.Place, str], illusion.Evidence]:
+    def evidence(self) -> dict[tuple[interchange.Location, str], illusion.Evidence]:
         """The evidence on each kind of learned subspace, and on the same subspace without the part that nothing reads
-        ("das, mended"). Of the `_TRIED_PLACES` places with the highest rates, it is that at the first one where the
-        claim holds, or at the best one if the claim holds nowhere."""
+        ("das, mended"). The `_TRIED_LOCATIONS` locations with the highest rates are tried in turn; the evidence is that
+        of the first one where the claim holds, or of the best one if the claim holds at none."""
         rates, subspaces = self.interchanged
-        found: dict[tuple[interchange.Place, str], illusion.Evidence] = {}
+        found: dict[tuple[interchange.Location, str], illusion.Evidence] = {}
         for name in interchange.LEARNED:
-            places = [place for place, other in subspaces if other == name]
+            locations = [location for location, other in subspaces if other == name]
             # the stream that enters a layer is the one that leaves the layer before
-            same = {one._replace(layer=one.layer + 1, site="pre") for one in places if one.site == "post"}
-            distinct = [one for one in places if one not in same]
-            ranked = sorted(distinct, key=lambda place: -float(_target_rate(rates, place, name)))
+            same = {one._replace(layer=one.layer + 1, site="pre") for one in locations if one.site == "post"}
+            distinct = [one for one in locations if one not in same]
+            ranked = sorted(distinct, key=lambda location: -float(_target_rate(rates, location, name)))
             tried = []
-            for place in ranked[:_TRIED_PLACES]:
-                tried.append({(place, subspace): one for subspace, one in self._examined(place, name).items()})
+            for location in ranked[:_TRIED_LOCATIONS]:
+                tried.append({(location, subspace): one for subspace, one in self._examined(location, name).items()})
                 if any(one.claim.holds for one in tried[-1].values()):
                     tried = tried[-1:]
                     break
             found |= tried[0]
         return found
 
-    def _examined(self, place: interchange.Place, name: str) -> dict[str, illusion.Evidence]:
-        """The evidence on a subspace at a place, and on the same subspace without the part that nothing reads, by
+    def _examined(self, location: interchange.Location, name: str) -> dict[str, illusion.Evidence]:
+        """The evidence on a subspace at a location, and on the same subspace without the part that nothing reads, by
         name."""
         asked, (_, subspaces) = self.config.sums, self.interchanged
-        test = cross_digit(asked.trained, self.column, asked.pairs, self.seed + 2)  # the place was chosen on others
-        wrote = illusion.read_writes(self.subject, self.edge_pairs, place)
-        others = {other: subspaces[place, other].basis_DR for other in interchange.LEARNED if other != name}
+        test = cross_digit(asked.trained, self.column, asked.pairs, self.seed + 2)  # the location was chosen on others
+        wrote = illusion.read_writes(self.subject, self.edge_pairs, location)
+        others = {other: subspaces[location, other].basis_DR for other in interchange.LEARNED if other != name}
         examine = partial(
-            illusion.examine, self.subject, place=place, test=test, wrote=wrote, compared=others,
+            illusion.examine, self.subject, location=location, test=test, wrote=wrote, compared=others,
             batch_size=self.batch_size,
         )  # fmt: skip
-        found = {name: examine(name=name, basis_DR=subspaces[place, name].basis_DR)}
+        found = {name: examine(name=name, basis_DR=subspaces[location, name].basis_DR)}
         if found[name].mended_DR.shape[1]:
             mended = name + illusion.MENDED
             found[mended] = examine(name=mended, basis_DR=found[name].mended_DR)
@@ -183,14 +183,16 @@ class Session:
             found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
         except ModelError:
             found = {key: (False, float(_target_rate(rates, *key))) for key in subspaces}
-        place, name = max(found, key=lambda key: found[key])
-        return surgery.CarrySite(place.layer, place.site, subspaces.get((place, name)) or self._mended(place, name))
+        location, name = max(found, key=lambda key: found[key])
+        return surgery.CarrySite(
+            location.layer, location.site, subspaces.get((location, name)) or self._mended(location, name)
+        )
 
-    def _mended(self, place: interchange.Place, name: str) -> Subspace:
+    def _mended(self, location: interchange.Location, name: str) -> Subspace:
         asked = self.config.sums
         train, _ = interchange.pairs_for(asked.trained, self.column, asked.pairs, asked.pairs, self.seed)
-        stream_ND, carry_N = interchange.labelled_streams(self.subject, train, place, self.batch_size)
-        basis_DR = self.evidence[place, name.removesuffix(illusion.MENDED)].mended_DR
+        stream_ND, carry_N = interchange.labelled_streams(self.subject, train, location, self.batch_size)
+        basis_DR = self.evidence[location, name.removesuffix(illusion.MENDED)].mended_DR
         return Subspace.of(basis_DR.to(stream_ND), stream_ND, carry_N)
 
     @property
@@ -223,8 +225,8 @@ class Session:
         return shown
 
 
-def _target_rate(rates: Measured, place: interchange.Place, subspace: str) -> np.ndarray:
-    labels = {**place._asdict(), "subspace": subspace, "change": "interchange", "direction": "both"}
+def _target_rate(rates: Measured, location: interchange.Location, subspace: str) -> np.ndarray:
+    labels = {**location._asdict(), "subspace": subspace, "change": "interchange", "direction": "both"}
     return rates.at(**labels, outcome="target").value
 
 
@@ -266,7 +268,7 @@ def _path_patching(session: Session) -> list[Measured]:
     by_mlp = patching.patch_mlps(subject, session.discovery_pairs, (patching.EVERYWHERE,)).effect.value
     mlps = [Component("mlp", layer) for layer in range(subject.layers)]
     effects = dict(zip(mlps, max_abs_over_directions(by_mlp)[:, 0], strict=True))
-    effects |= {Component("head", *place): effect for place, effect in np.ndenumerate(session.head_effects)}
+    effects |= {Component("head", *index): effect for index, effect in np.ndenumerate(session.head_effects)}
     senders = sorted(effects, key=lambda one: -effects[one])[:_STRONGEST]
     return [*path_patching.patch_paths(subject, session.pairs, senders, path_patching.receivers(subject))]
 

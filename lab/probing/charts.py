@@ -70,8 +70,8 @@ def figure(*beside: Labelled) -> dict[str, Any]:
     arrays = [_by_choice(_with_an_axis(one), [*chosen, *shown], len(chosen)) for one in beside]
     traces, layout, updates = _maps(arrays, shown) if len(shown) == 2 else _lines(arrays, shown[0])
     active = _largest(arrays[0].value)
-    for number, trace in enumerate(traces):
-        trace |= {key: parts[number] for key, parts in updates[active].items()}
+    for index, trace in enumerate(traces):
+        trace |= {key: parts[index] for key, parts in updates[active].items()}
     if len(choices) > 1:
         buttons = [
             {"label": label, "method": "restyle", "args": [update]}

@@ -270,7 +270,7 @@ class Runs:
             stream = given[0] if given else named["hidden_states"]
             return (stream,) if self._returns_tuple else stream
 
-        outside = [block for number, block in enumerate(self._blocks) if number not in layers]
+        outside = [block for index, block in enumerate(self._blocks) if index not in layers]
         for block in outside:
             vars(block)["forward"] = skip  # a plain assignment would go to the module that the bridge wraps
         try:

@@ -6,7 +6,7 @@ MLP) and post (after the MLP). In version 4.3 of TransformerLens, blocks.N.hook_
 input: a change there never reaches the residual stream itself (tests check this). So `residual` changes the stream at
 mid by changing what attention adds to it.
 
-Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head, P places (token positions) in each row,
+Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head, P token positions in each row,
 G layers and sites, K columns.
 """
 
@@ -47,17 +47,17 @@ def read_residuals(
     subject: Subject, sums: Sums, wanted: Sequence[tuple[int, Site]], hooks: Sequence[Hook] = ()
 ) -> dict[tuple[int, Site], torch.Tensor]:
     """The residual stream (B, T, D) at all tokens, for each wanted layer and site."""
-    names = [_stream(*place) for place in wanted]
+    names = [_stream(*location) for location in wanted]
     _, found = subject.activations(sums, names, hooks)
-    return {place: found[name] for place, name in zip(wanted, names, strict=True)}
+    return {location: found[name] for location, name in zip(wanted, names, strict=True)}
 
 
 @torch.inference_mode()
 def read_at(
     subject: Subject, sums: Sums, names: Sequence[str], at_BP: torch.Tensor, batch_size: int
 ) -> list[torch.Tensor]:
-    """The activation of each hook point at the places of each row, (B, P, ...), in float32 on the CPU. Values for
-    places below 0, which stand for no token, are meaningless."""
+    """The activation of each hook point at the positions of each row, (B, P, ...), in float32 on the CPU. Values for
+    positions below 0, which stand for no token, are meaningless."""
     parts = []
     for rows in batches(len(sums), batch_size):
         _, found = subject.activations(sums.part(rows), names)
@@ -67,13 +67,13 @@ def read_at(
 
 @torch.inference_mode(False)  # so that the streams can take part in computations with gradients
 def read_queries(
-    subject: Subject, sums: Sums, places: Sequence[tuple[int, Site]], columns: Sequence[int], batch_size: int
+    subject: Subject, sums: Sums, locations: Sequence[tuple[int, Site]], columns: Sequence[int], batch_size: int
 ) -> torch.Tensor:
     """The residual stream at q_k, for some layers and sites and some columns k, (G, B, K, D), in float32 on the CPU.
 
     Rows of sums without a digit in the column are meaningless; the caller leaves them out.
     """
-    names = [_stream(*place) for place in places]
+    names = [_stream(*location) for location in locations]
     return torch.stack(read_at(subject, sums, names, sums.query_at_BK[:, list(columns)], batch_size)).clone()
 
 
@@ -105,19 +105,19 @@ def said_digits(
 
 
 def only_logits_at(at_BP: torch.Tensor) -> Hook:
-    """A hook that computes logits only at the places of each row, (B, P, V): those of all tokens are often the largest
-    tensor of a run."""
+    """A hook that computes logits only at the positions of each row, (B, P, V): those of all tokens are often the
+    largest tensor of a run."""
     return "unembed.hook_in", lambda stream_BTD, hook: take(stream_BTD, at_BP)
 
 
 def only_at(at_BP: torch.Tensor, change: Change) -> Change:
-    """A change of an activation (B, T, ...) that affects only the places of each row: `change` gets and returns
+    """A change of an activation (B, T, ...) that affects only the positions of each row: `change` gets and returns
     (B, P, ...)."""
     return lambda activation: put(activation, at_BP, change(take(activation, at_BP)))
 
 
 def put(into: torch.Tensor, at_BP: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """A copy of `into` (B, T, ...) with `values` (B, P, ...) at the places of each row; places below 0 are skipped."""
+    """A copy of `into` (B, T, ...) with `values` (B, P, ...) at the positions of each row, except those below 0."""
     at_BP = at_BP.to(into.device)
     row_B1 = torch.arange(len(into), device=into.device)[:, None].expand_as(at_BP)
     there_BP = at_BP >= 0
@@ -127,7 +127,7 @@ def put(into: torch.Tensor, at_BP: torch.Tensor, values: torch.Tensor) -> torch.
 
 
 def take(from_: torch.Tensor, at_BP: torch.Tensor) -> torch.Tensor:
-    """The elements of `from_` (B, T, ...) at the places of each row, (B, P, ...). A place below 0 gives the element of
-    token 0."""
+    """The elements of `from_` (B, T, ...) at the positions of each row, (B, P, ...). A position below 0 gives the
+    element of token 0."""
     row_B1 = torch.arange(len(from_), device=from_.device)[:, None]
     return from_[row_B1, at_BP.clamp(min=0).to(from_.device)]

@@ -118,7 +118,7 @@ class NotatedSums:
         return self._tokenizer.convert_tokens_to_ids(list(string.digits))  # type: ignore[return-value]
 
     def _places(self, words: list[str], start: int, end: int) -> list[int]:
-        at = [place for place in range(start, end) if words[place].isdigit() for _ in words[place]]
+        at = [index for index in range(start, end) if words[index].isdigit() for _ in words[index]]
         return at if self._notation.ones_first else at[::-1]
 
 
@@ -339,14 +339,14 @@ def _around_fields(template: str) -> tuple[str, str, str]:
 
 def _tokens_of(encoded: BatchEncoding, text: str, start: int, number: str) -> list[int]:
     """The token of each digit of the number that begins at character `start`, in the order of writing."""
-    return [_token_at(encoded, text, start + place) for place in range(len(number))]
+    return [_token_at(encoded, text, start + index) for index in range(len(number))]
 
 
-def _token_at(encoded: BatchEncoding, text: str, place: int) -> int:
+def _token_at(encoded: BatchEncoding, text: str, index: int) -> int:
     """The token that contains a character. Raises ModelError unless exactly one token does."""
-    holding = [token for token, (start, end) in enumerate(encoded["offset_mapping"]) if start <= place < end]  # type: ignore[arg-type]
+    holding = [token for token, (start, end) in enumerate(encoded["offset_mapping"]) if start <= index < end]  # type: ignore[arg-type]
     if len(holding) != 1:
-        raise ModelError(f"{text[place]!r}, character {place} of {text!r}, has {len(holding)} tokens instead of one")
+        raise ModelError(f"{text[index]!r}, character {index} of {text!r}, has {len(holding)} tokens instead of one")
     return holding[0]
 
 

@@ -49,21 +49,21 @@ def gather(paths: Iterable[Path]) -> list[Record]:
     for path in paths:
         if not path.is_dir():
             raise RunError(f"{path}: there is no such folder; give run directories, or folders of them")
-    found = labels(place for path in paths for place in _runs_below(path.resolve()))
+    found = labels(run for path in paths for run in _runs_below(path.resolve()))
     if not found:
         said = ", ".join(map(str, paths))
         raise RunError(f"{said}: no run directory there (a folder with config.yaml or status)")
-    return [_read(place, name) for place, name in found.items()]
+    return [_read(path, name) for path, name in found.items()]
 
 
 def _runs_below(folder: Path) -> Iterator[Path]:
     seen: set[str] = set()
     # runs may be links to another disk, and links may form cycles
-    for place, folders, files in os.walk(folder, followlinks=True):
-        again = (real := os.path.realpath(place)) in seen
+    for path, folders, files in os.walk(folder, followlinks=True):
+        again = (real := os.path.realpath(path)) in seen
         seen.add(real)
         if not again and {"status", "config.yaml"} & set(files):
-            yield Path(place)
+            yield Path(path)
         # a hidden folder beside a run is one that is being written or removed
         below = [] if again or "status" in files or "config.yaml" in files else folders
         folders[:] = sorted(name for name in below if not name.startswith("."))
@@ -81,8 +81,8 @@ def _as_ours(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def _read(place: Path, name: str) -> Record:
-    record = Record(Run(place), name)
+def _read(path: Path, name: str) -> Record:
+    record = Record(Run(path), name)
     with record.noting("status"):
         record.status = record.run.status
         if record.status == "running" and record.run.was_abandoned:
@@ -92,7 +92,7 @@ def _read(place: Path, name: str) -> Record:
         record.config = _as_ours(record.run.settings)
         record.model = model_of(record.config)
         record.command = record.run.command or "unknown"
-    if (place / "summary.json").is_file():
+    if (path / "summary.json").is_file():
         with record.noting("summary.json"):
             summary = record.run.read_json("summary")
             if not isinstance(summary, dict):

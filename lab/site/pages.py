@@ -155,8 +155,8 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> tuple
     with record.noting("summary.json"):
         found = series.of_record(record)
     sets = _write_samples(number, record, data["sets"], folder)
-    for place, one in enumerate(found):
-        file = f"runs/{number}/lengths-{place}"
+    for index, one in enumerate(found):
+        file = f"runs/{number}/lengths-{index}"
         write_script(file, one.lengths, folder)
         data["series"].append({**_entry(one, number), "file": file, "set": sets.get(one.samples)})
     if record.command == "cost" and record.summary:
@@ -183,7 +183,7 @@ def _write_samples(number: int, record: Record, into: list[dict[str, Any]], fold
     Returns the index in `into` of each samples file, by its name.
     """
     benchmark = (record.config.get("benchmark") or {}).get("kind", "")
-    places = {}
+    indices = {}
     for path in sorted(record.run.path.glob("samples*.jsonl")):
         with record.noting(path.name):
             name = f"runs/{number}/{path.stem}"
@@ -195,9 +195,9 @@ def _write_samples(number: int, record: Record, into: list[dict[str, Any]], fold
                 write_script(f"{name}/errors", said.pop("errors"), folder)
                 part = path.stem.removeprefix("samples").strip("_").replace("_", " ")
                 label = f"{record.name}, {part}" if part else record.name
-                places[path.stem] = len(into)
+                indices[path.stem] = len(into)
                 into.append({"label": label, "run": number, "file": name, **said})
-    return places
+    return indices
 
 
 def _write_training(number: int, record: Record, folder: Path) -> bool:

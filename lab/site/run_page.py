@@ -85,7 +85,7 @@ def _error(record: Record) -> str:
 
 
 def _tables(record: Record) -> list[tuple[str, str]]:
-    """(file name, HTML) for each of the run's Markdown files."""
+    """The name and the HTML of each of the run's Markdown files."""
     files = [*sorted(record.run.path.glob("*.md")), *sorted(record.run.path.glob("tables/*.md"))]
     texts = [(path.relative_to(record.run.path).as_posix(), _text(path)) for path in files]
     return [(name, _TABLES.render(text)) for name, text in texts if len(text) <= LARGEST_TABLE]

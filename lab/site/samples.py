@@ -74,17 +74,17 @@ def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") 
     kept = [_with_task(record, benchmark) for record in records if _is_sample(record)]
     if not kept:
         return None
-    kept.sort(key=lambda sample: (*place(sample), sample["index"]))
-    groups = [[*key, len(list(members))] for key, members in groupby(kept, place)]
+    kept.sort(key=lambda sample: (*cell(sample), sample["index"]))
+    groups = [[*key, len(list(members))] for key, members in groupby(kept, cell)]
     found = [outcome(sample) for sample in kept]
-    letters = {kind: str(number) for number, kind in enumerate(OUTCOMES)}
+    letters = {kind: str(index) for index, kind in enumerate(OUTCOMES)}
     starts: list[int] = []
     texts = 0
     chunk: list[dict[str, Any]] = []
     size = 0
-    for number, (sample, ended) in enumerate(zip(kept, found, strict=True)):
+    for index, (sample, ended) in enumerate(zip(kept, found, strict=True)):
         if not chunk:
-            starts.append(number)
+            starts.append(index)
         shown = card(sample, ended)
         for key in ("prompt", "text", "reasoning"):
             if len(shown[key] or "") > LONG:
@@ -94,7 +94,7 @@ def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") 
             else:
                 size += len(shown[key] or "")
         chunk.append(shown)
-        if len(chunk) == CHUNK or size > CHUNK_CHARACTERS or number == len(kept) - 1:
+        if len(chunk) == CHUNK or size > CHUNK_CHARACTERS or index == len(kept) - 1:
             write_script(f"{name}/{len(starts) - 1}", chunk, folder)
             chunk, size = [], 0
     directory = {"groups": groups, "outcomes": "".join(letters[kind] for kind in found), "starts": starts}
@@ -107,8 +107,7 @@ def digest(samples: Iterable[Sample]) -> str:
     """A fingerprint of the problems. Two samples files have the same one if they ask the same problems in the same
     order."""
     problems = [
-        (*place(sample), *(str(sample.get(key)) for key in ("index", "a", "b", "asked", "answer")))
-        for sample in samples
+        (*cell(sample), *(str(sample.get(key)) for key in ("index", "a", "b", "asked", "answer"))) for sample in samples
     ]
     return sha256(repr(problems).encode()).hexdigest()[:16]
 
@@ -117,12 +116,12 @@ def by_length(samples: Sequence[Sample], outcomes: Sequence[str]) -> dict[str, d
     """How often each outcome occurred, by task and length."""
     counts: dict[str, dict[int, Counter[str]]] = {}
     for sample, ended in zip(samples, outcomes, strict=True):
-        task, length = place(sample)
+        task, length = cell(sample)
         counts.setdefault(task, {}).setdefault(length, Counter())[ended] += 1
     return {task: {length: dict(found) for length, found in lengths.items()} for task, lengths in counts.items()}
 
 
-def place(sample: Sample) -> tuple[str, int]:
+def cell(sample: Sample) -> tuple[str, int]:
     """The task and the length of a sample."""
     return sample["task_key"], sample["length"]
 
@@ -144,7 +143,7 @@ def outcome(sample: Sample) -> str:
     if given is None:
         return "parse_error"
     texts = str(given), str(sample["answer"])
-    if place(sample)[0] in summary.SUMS and all(map(INTEGER.fullmatch, texts)):
+    if cell(sample)[0] in summary.SUMS and all(map(INTEGER.fullmatch, texts)):
         kind = classify(*texts)
         return "other_form" if kind == "correct" else kind
     return "wrong"
@@ -162,7 +161,7 @@ def card(sample: Sample, ended: str) -> dict[str, Any]:
     facts |= {key: strict[key] for key in ("digit_match", "dlength") if key in strict}
     return {
         "index": sample["index"],
-        "place": place(sample),
+        "place": cell(sample),
         "outcome": ended,
         "prompt": _prompt(sample.get("prompt")),
         "text": str(sample.get("text", "")),
@@ -188,17 +187,17 @@ def align(given: str, truth: str, form: Representation) -> Alignment | None:
     # both texts have the same separators
     separators = [character for character in truth if character in "./e"]
     columns: list[str] = [sign.rjust(max(map(len, signs))) for sign in signs]
-    for number, (true, got) in enumerate(zip(*parts, strict=True)):
+    for index, (true, got) in enumerate(zip(*parts, strict=True)):
         width = max(len(true), len(got))
-        if number:
-            columns = [text + separators[number - 1] for text in columns]
-        pad = str.ljust if form.alignment[number] == "left" else str.rjust
+        if index:
+            columns = [text + separators[index - 1] for text in columns]
+        pad = str.ljust if form.alignment[index] == "left" else str.rjust
         columns = [text + pad(part, width) for text, part in zip(columns, (true, got), strict=True)]
     return Alignment(*columns)
 
 
 def _answer_form(sample: Sample) -> Representation:
-    key = place(sample)[0]
+    key = cell(sample)[0]
     return Integer if key in SUMS or key not in TASKS else TASKS[key].answer
 
 

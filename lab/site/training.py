@@ -43,4 +43,4 @@ def exact_match(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points
 def _thinned(points: Points) -> Points:
     """At most POINTS of the points, spread evenly; the last point is always kept."""
     step = -(-len(points) // POINTS)
-    return [point for number, point in enumerate(reversed(points)) if number % step == 0][::-1]
+    return [point for index, point in enumerate(reversed(points)) if index % step == 0][::-1]

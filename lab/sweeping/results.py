@@ -71,8 +71,8 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
     estimates = {name: [across_seeds(row.runs, path, share) for row in rows] for name, path, share in kinds}
     columns = tuple(rows[0].labels)
     shown: list[tuple[Entry, ...]] = []
-    for place, row in enumerate(rows):
-        cells = [_cell(estimates[name][place], share) for name, _, share in kinds]
+    for index, row in enumerate(rows):
+        cells = [_cell(estimates[name][index], share) for name, _, share in kinds]
         shown.append((*row.labels.values(), str(len(row.runs)), *cells))
     labels = [", ".join(row.labels.values()) for row in rows]
     shares = results.shares.keys()
@@ -83,15 +83,15 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
 def in_short(results: LengthCurvesResults | ValuesResults, table: Table) -> list[str]:
     """The cells with the highest and the lowest value: a line for the longest length, or one for each of the first
     three columns of values."""
-    columns = [place for place in range(table.names, len(table.columns)) if table.columns[place] != "seeds"]
+    shown = [column for column in range(table.names, len(table.columns)) if table.columns[column] != "seeds"]
     lines = []
-    for place in columns[-1:] if isinstance(results, LengthCurvesResults) else columns[:3]:
-        cells = [(cell, _label(row[: table.names])) for row in table.rows if isinstance(cell := row[place], Shown)]
+    for column in shown[-1:] if isinstance(results, LengthCurvesResults) else shown[:3]:
+        cells = [(cell, _label(row[: table.names])) for row in table.rows if isinstance(cell := row[column], Shown)]
         if cells:
             cells.sort(key=lambda cell: -cell[0].estimate.value)
             (high, best), (low, worst) = cells[0], cells[-1]
             lowest = f", lowest {low} ({worst})" if len(cells) > 1 else ""
-            lines.append(f"{table.columns[place]} (95 % interval): highest {high} ({best}){lowest}")
+            lines.append(f"{table.columns[column]} (95 % interval): highest {high} ({best}){lowest}")
     return lines
 
 
@@ -156,10 +156,10 @@ def _children(tree: Any) -> dict[str, Any]:
 
 def _there_is(tree: Any, keys: Sequence[str]) -> str:
     """For an error: how far the path leads, and how it could continue."""
-    for place in range(len(keys), -1, -1):
-        if reached := list(_at(tree, keys[:place])):
+    for count in range(len(keys), -1, -1):
+        if reached := list(_at(tree, keys[:count])):
             there = ", ".join(list(_children(reached[0]))[:12])
-            return f"; {'.'.join(keys[:place]) or 'the file'} has {there or 'no keys'}"
+            return f"; {'.'.join(keys[:count]) or 'the file'} has {there or 'no keys'}"
     return ""
 
 

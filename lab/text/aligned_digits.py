@@ -65,4 +65,4 @@ def aligned_digits(item: Example, tokenizer: "Tokenizer") -> AlignedDigits:
 
 def _tokens_of_characters(text: str, tokenizer: "Tokenizer") -> dict[int, int]:
     spans: Any = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-    return {place: token for token, (start, end) in enumerate(spans) for place in range(start, end)}
+    return {character: token for token, (start, end) in enumerate(spans) for character in range(start, end)}

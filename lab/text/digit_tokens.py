@@ -67,8 +67,8 @@ def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, h
     swapped._tokenizer = Tokenizer.from_str(json.dumps(state))  # type: ignore[attr-defined]
     if hints:
         swapped.add_tokens(hints)
-        places = [vocabulary[digit] for digit in "0123456789"]
-        new |= dict.fromkeys(swapped.convert_tokens_to_ids(hints), places)  # type: ignore[union-attr]
+        digits = [vocabulary[digit] for digit in "0123456789"]
+        new |= dict.fromkeys(swapped.convert_tokens_to_ids(hints), digits)  # type: ignore[union-attr]
     if len(swapped) != first + len(new):
         raise ModelError("tokenizer.digits: the ids of new tokens are taken by the tokenizer's added tokens")
     return DigitTokens(swapped, new, forbidden)

@@ -103,7 +103,7 @@ class RuleNotation(ScratchNotation):
         """
         trace = self._trace(problem)
         if self.removed and seed is not None:
-            ends = [0, *(place for place, word in enumerate(trace, 1) if word == LINE)]
+            ends = [0, *(end for end, word in enumerate(trace, 1) if word == LINE)]
             trace = trace[ends[min(self.removed(seed), len(ends) - 1)] :]
         marker = [ENDED, ANSWER] if self.rules.detail != "answer" else []
         return [*trace, *marker, *self._digits(problem.answer)]

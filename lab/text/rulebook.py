@@ -70,8 +70,8 @@ def rule_file(task: Task, folder: Path | None = None) -> Path | None:
     """
     base = task.name.removesuffix("_easy").removesuffix("_hard")
     names = [f"{name}_{task.representation.name}.py" for name in (task.name, base)]
-    places = [place / name for place in (folder, RULES) if place for name in names]
-    return next((path for path in places if path.is_file()), None)
+    files = [place / name for place in (folder, RULES) if place for name in names]
+    return next((path for path in files if path.is_file()), None)
 
 
 def rule_of(task: Task, unit: int | None = None, folder: Path | None = None) -> Rule:
@@ -86,8 +86,8 @@ def rule_of(task: Task, unit: int | None = None, folder: Path | None = None) -> 
     """
     path = rule_file(task, folder)
     if path is None:
-        places = f"{folder} or lab/text/rules" if folder else "lab/text/rules"
-        raise RuleError(f"no rule for {task.key}: there is no {task.key}.py in {places}")
+        where = f"{folder} or lab/text/rules" if folder else "lab/text/rules"
+        raise RuleError(f"no rule for {task.key}: there is no {task.key}.py in {where}")
     return read_rule(path, unit)
 
 

@@ -63,7 +63,7 @@ class RunningTotals(ScratchNotation):
 
         None if there is none, or if that word is not `answer`, or `total` in a sum.
         """
-        signs = [place for place, word in enumerate(words) if word not in DIGITS]
+        signs = [index for index, word in enumerate(words) if word not in DIGITS]
         number = "".join(reversed(words[signs[-1] + 1 :])) if signs else ""
         if not number or words[signs[-1]] != (RESULT if PART in words else TOTAL):
             return None

@@ -87,9 +87,9 @@ class PrefixTreeCollator:
 def _aligned(rows: Sequence[Row], paths: Sequence[Sequence[int]], side: str) -> torch.Tensor:
     """The pairs of nodes (P, 2) of one operand; `side` is first_at or second_at. See `PrefixTreeCollator.of_rows`."""
     pairs = [
-        (path[len(row["prompt_ids"]) - 1 + place], path[digit])
+        (path[len(row["prompt_ids"]) - 1 + index], path[digit])
         for row, path in zip(rows, paths, strict=True)
-        for place, digit in enumerate(row.get(side, ()))
+        for index, digit in enumerate(row.get(side, ()))
         if digit != NOWHERE
     ]
     return torch.tensor(pairs, dtype=torch.long).view(-1, 2)

@@ -43,9 +43,9 @@ class ProblemSet(NamedTuple):
     left_out: dict[str, int]
     """How many problems of each task were left out because they do not fit the window."""
 
-    def rows(self, places: Iterable[int]) -> list[Row]:
-        """The rows at these places."""
-        return [cast(Row, self.examples[place]) for place in places]
+    def rows(self, indices: Iterable[int]) -> list[Row]:
+        """The rows at these indices."""
+        return [cast(Row, self.examples[index]) for index in indices]
 
 
 class TrainingSets(NamedTuple):

@@ -233,7 +233,7 @@ class AnswerTrainer(SFTTrainer):
         for turn in range(-(-len(batches) // distributed.count())):
             # all processes compute a sharded model together, so a process that has no batch left repeats one
             batch = mine[turn] if turn < len(mine) else batches[0]
-            inputs = self._prepare_inputs(self.data_collator([problems[place] for place in batch]))
+            inputs = self._prepare_inputs(self.data_collator([problems[index] for index in batch]))
             with torch.no_grad(), self.compute_loss_context_manager():
                 found = self.answer_loss(model, inputs).item()
             if turn < len(mine):

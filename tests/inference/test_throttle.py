@@ -106,16 +106,16 @@ def test_refusals_of_what_was_under_way_count_once_and_an_answer_gives_back_one_
         throttle = Throttle(16, longest_wait=60)
         for _ in range(16):
             throttle.refused(0.0, 1.0)
-        after_one = throttle.places
+        after_one = throttle.slots
         await asyncio.sleep(5)
         throttle.refused(5.0, 1.0)
-        fallen = throttle.places
+        fallen = throttle.slots
         for _ in range(4):
             throttle.passed()
-        once = throttle.places
+        once = throttle.slots
         for _ in range(1000):
             throttle.passed()
-        return after_one, fallen, once, throttle.places
+        return after_one, fallen, once, throttle.slots
 
     after_one, fallen, once, in_the_end = on_a_jumping_clock(scenario())
     assert (after_one, fallen, in_the_end) == (8, 4, 16)

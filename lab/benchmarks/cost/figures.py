@@ -23,23 +23,23 @@ def cost_by_length(summary: CostSummary, title: str, path: Path) -> None:
     rows = -(-len(tasks) // columns)
     with figure_at(path, figsize=(2.5 * columns + 0.6, 4.2 * rows + 1.0)) as figure:
         grid = figure.subplots(2 * rows, columns, sharey="row", squeeze=False)
-        for place in range(rows * columns):
-            above, below = grid[2 * (place // columns) : 2 * (place // columns) + 2, place % columns]
-            if place >= len(tasks):
+        for index in range(rows * columns):
+            above, below = grid[2 * (index // columns) : 2 * (index // columns) + 2, index % columns]
+            if index >= len(tasks):
                 above.set_visible(False)
                 below.set_visible(False)
                 continue
-            task = tasks[place]
+            task = tasks[index]
             lengths = cost.lengths(summary, task)
-            for number, (name, variant) in enumerate(variants.items()):
+            for i, (name, variant) in enumerate(variants.items()):
                 found = [variant.tasks[task].lengths[length] for length in lengths]
                 # slightly apart, so that no interval hides another
-                places = [length + 0.06 * (number - (len(variants) - 1) / 2) for length in lengths]
-                look: dict[str, Any] = {"ms": 3, "lw": 1, "elinewidth": 0.7, "color": COLORS[number % len(COLORS)]}
+                xs = [length + 0.06 * (i - (len(variants) - 1) / 2) for length in lengths]
+                look: dict[str, Any] = {"ms": 3, "lw": 1, "elinewidth": 0.7, "color": COLORS[i % len(COLORS)]}
                 look |= {"fmt": "o-" if name in summary.direct else "s--", "label": name}
                 for axes, shown in ((above, "seconds"), (below, "accuracy"))[: 1 + (name in typical)]:
                     estimates: list[Estimate] = [getattr(part, shown) for part in found]
-                    axes.errorbar(places, [e.value for e in estimates], error_bars(estimates), **look)
+                    axes.errorbar(xs, [e.value for e in estimates], error_bars(estimates), **look)
             above.set(yscale="log", title=task)
             below.set(ylim=(-0.04, 1.04), xlabel="length, digits")
             for axes in (above, below):

@@ -22,12 +22,12 @@ def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None,
         grid = figure.subplots(len(tasks), len(METRIC_NAMES), squeeze=False, sharex="row")
         for task, row in zip(tasks, grid, strict=True):
             for axes, (metric, name) in zip(row, METRIC_NAMES.items(), strict=True):
-                for place, (label, curve) in enumerate(curves.items()):
+                for index, (label, curve) in enumerate(curves.items()):
                     if task not in curve:
                         continue
                     points = {length: scores.metric(metric) for length, scores in curve[task].items()}
-                    again = {} if place < len(COLORS) else {"marker": "s", "ls": "--"}
-                    line_with_band(axes, points, color=COLORS[place % len(COLORS)], label=plain(label), **again)
+                    again = {} if index < len(COLORS) else {"marker": "s", "ls": "--"}
+                    line_with_band(axes, points, color=COLORS[index % len(COLORS)], label=plain(label), **again)
                 if trained:
                     axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
                 axes.grid(color="#eeeeee")
@@ -51,9 +51,9 @@ def training_curves(curves: Mapping[str, Mapping[int, Mapping[int, Scores]]], ti
     with figure_at(path, figsize=(3.8 * len(curves) + 0.4, 3.2)) as figure:
         grid = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
         for axes, (task, lengths) in zip(grid, curves.items(), strict=True):
-            for place, (length, scores) in enumerate(sorted(lengths.items())):
+            for index, (length, scores) in enumerate(sorted(lengths.items())):
                 points = {samples: found.exact_match for samples, found in scores.items()}
-                line_with_band(axes, points, color=COLORS[place % len(COLORS)], label=str(length))
+                line_with_band(axes, points, color=COLORS[index % len(COLORS)], label=str(length))
             axes.set(ylim=(-0.03, 1.03), xlabel="samples seen", title=task)
             axes.grid(color="#eeeeee")
         grid[0].set_ylabel("exact match")

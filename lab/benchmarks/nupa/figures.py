@@ -50,17 +50,17 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
         width = 0.8 / len(summaries)
         for axes, task in zip(grid, tasks, strict=False):
             ranges = list(task.difficulty.ranges)
-            for number, (label, summary) in enumerate(summaries.items()):
+            for index, (label, summary) in enumerate(summaries.items()):
                 parts = summary[task.key].ranges if task.key in summary else {}
                 found = {name: e for name, part in parts.items() if (e := part.metric(reading, metric))}
                 scaled = [Estimate(scale(e.value), scale(e.low), scale(e.high), e.n) for e in found.values()]
-                places = [ranges.index(name) + (number + 0.5) * width - 0.4 for name in found]
+                xs = [ranges.index(name) + (index + 0.5) * width - 0.4 for name in found]
                 axes.bar(
-                    places,
+                    xs,
                     [e.value for e in scaled],
                     width,
                     yerr=error_bars(scaled) if scaled else None,
-                    color=COLORS[number % len(COLORS)],
+                    color=COLORS[index % len(COLORS)],
                     error_kw={"lw": 0.7, "ecolor": "#444444"},
                     label=plain(label),
                 )

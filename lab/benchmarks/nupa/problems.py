@@ -57,8 +57,8 @@ def pick_published(published: Sequence[Problem], cells: Iterable[Cell], per_rang
 def _even(cells: Iterable[Cell], per_range: int, draw: Callable[[Cell, int], list[Problem]]) -> list[Problem]:
     problems = []
     for members in _by_range(cells):
-        for place, cell in enumerate(members):
-            count = (place + 1) * per_range // len(members) - place * per_range // len(members)
+        for index, cell in enumerate(members):
+            count = (index + 1) * per_range // len(members) - index * per_range // len(members)
             problems += draw(cell, count)
     return problems
 
@@ -108,10 +108,10 @@ def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = fr
     Raises TaskError if all training questions that are found at one of these lengths are among those asked.
     """
     shortest, longest = task.tested_lengths[0], task.difficulty.ranges["M"][-1]
-    lengths = [shortest + (longest - shortest) * place // max(1, count - 1) for place in range(count)]
+    lengths = [shortest + (longest - shortest) * i // max(1, count - 1) for i in range(count)]
     examples = []
-    for place, length in enumerate(lengths):
-        drawn = (problem(Cell(task, length), "train", seed, index) for index in range(place, place + _SEARCHED))
+    for i, length in enumerate(lengths):
+        drawn = (problem(Cell(task, length), "train", seed, index) for index in range(i, i + _SEARCHED))
         free = next((item for item in drawn if _identity(item) not in asked), None)
         if free is None:
             raise TaskError(

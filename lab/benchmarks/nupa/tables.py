@@ -82,7 +82,7 @@ def change_table(rows: Sequence[Change], title: str) -> Table:
          percent(row.difference.second), probability(row.p))
         for row in lines
     ]  # fmt: skip
-    better = frozenset(place for place, row in enumerate(lines) if row.gained)
+    better = frozenset(index for index, row in enumerate(lines) if row.gained)
     return Table(title, _CHANGE_COLUMNS, cells, 3, better)
 
 
@@ -102,12 +102,12 @@ def trained_and_beyond(rows: Sequence[Change], title: str) -> Table:
     parts = [name for name in (TRAINED, BEYOND) if any(row.range == name for row in rows)]
     columns = chain(*((f"{name} (n)", "before", "after") for name in parts))
     cells, better = [], set()
-    for place, members in enumerate(grouped(rows, lambda row: (row.task, row.representation)).values()):
+    for index, members in enumerate(grouped(rows, lambda row: (row.task, row.representation)).values()):
         found = {row.range: row for row in members}
         sides = [_side(found[name].lengths, found[name].difference) if name in found else _NO_SIDE for name in parts]
         cells.append((*members[0][:2], *chain(*sides)))
         if any(row.gained for row in members):
-            better.add(place)
+            better.add(index)
     if rows:
         whole = [total([row for row in rows if row.range == name]) for name in parts]
         cells.append(("all", "", *chain(*(_side("", one) for one in whole))))

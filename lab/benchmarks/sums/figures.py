@@ -17,8 +17,8 @@ def accuracy_by_digits(summaries: Mapping[str, SumsSummary], title: str, path: P
     """Right sums against digits: a line for each model and reading; the strict one is solid, with a 95 % interval."""
     with figure_at(path, figsize=(7, 3.8)) as figure:
         axes = figure.subplots()
-        for number, (label, summary) in enumerate(summaries.items()):
-            color = COLORS[number % len(COLORS)]
+        for index, (label, summary) in enumerate(summaries.items()):
+            color = COLORS[index % len(COLORS)]
             for reading in readings_of({label: summary}):
                 points = {n: found for n, rates in summary.by_digits.items() if (found := rates.rate(reading))}
                 if reading == "strict":
@@ -50,6 +50,6 @@ def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
 def all_figures(summaries: Mapping[str, SumsSummary], title: str, folder: Path) -> None:
     """Draws the accuracy of all models by digits, and the outcomes of each model."""
     accuracy_by_digits(summaries, f"{title}: {', '.join(summaries)}", folder / "accuracy.png")
-    for place, (label, summary) in enumerate(summaries.items(), start=1):
-        name = f"outcomes_{place}.png" if len(summaries) > 1 else "outcomes.png"
+    for number, (label, summary) in enumerate(summaries.items(), start=1):
+        name = f"outcomes_{number}.png" if len(summaries) > 1 else "outcomes.png"
         outcomes_by_digits(summary, f"{title}: {label}", folder / name)

@@ -50,7 +50,7 @@ from lab.probing.instruments import (
     patching,
     path_patching,
 )
-from lab.probing.instruments.interchange import Place
+from lab.probing.instruments.interchange import Location
 from lab.probing.measured import max_abs_over_directions, nanmean
 from lab.probing.pairs import Pairs, carry_only, cross_digit, operands
 from lab.probing.positions import Sums
@@ -130,20 +130,20 @@ class Trial:
         return edges.attribute(self.adder, self.minimal, max(2, self.steps)).value
 
     @cached_property
-    def writes(self) -> Callable[[Place], illusion.Writes]:
-        """What components wrote before a place; cached, because all directions at a place need it."""
+    def writes(self) -> Callable[[Location], illusion.Writes]:
+        """What components wrote before a location; cached, because all directions at a location need it."""
         return cache(partial(illusion.read_writes, self.adder, self.minimal))
 
     @cached_property
-    def examined(self) -> Callable[[str, Place], illusion.Evidence]:
-        """The evidence on a contestant's direction at a place; cached, so that each direction is learned only once."""
+    def examined(self) -> Callable[[str, Location], illusion.Evidence]:
+        """The evidence on a contestant's direction at a location; cached, so each is learned only once."""
         return cache(partial(_examined, self))
 
-    def known_sites(self) -> tuple[Place, Place]:
+    def known_sites(self) -> tuple[Location, Location]:
         """The site at which the carry is first read, and the site before it."""
         layer, site = self.adder.known.carry_sites[0]
         sites = self.adder.sites
-        return Place(layer, site, _COLUMN), Place(layer, sites[sites.index(site) - 1], _COLUMN)
+        return Location(layer, site, _COLUMN), Location(layer, sites[sites.index(site) - 1], _COLUMN)
 
 
 def auroc(scores: np.ndarray, is_in: np.ndarray) -> float:
@@ -241,7 +241,7 @@ def _direction(name: str, trial: Trial) -> Scores:
         return {}
     if name == "idle" and not (isinstance(known, Known) and _IDLE in known.directions):
         return {}
-    found, before = (trial.examined(name, place) for place in trial.known_sites())
+    found, before = (trial.examined(name, location) for location in trial.known_sites())
     rates = {
         "rate": found.claim.rate,
         "rate mended": found.claim.mended_rate,
@@ -261,22 +261,22 @@ def _direction(name: str, trial: Trial) -> Scores:
     }
 
 
-def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
+def _examined(trial: Trial, name: str, location: Location) -> illusion.Evidence:
     known = trial.adder.known
     truth = {"truth": known.carry_D[:, None]} if isinstance(known, Known) else {}
     if name.endswith(illusion.MENDED):
-        found = trial.examined(name.removesuffix(illusion.MENDED), place)
+        found = trial.examined(name.removesuffix(illusion.MENDED), location)
         if not found.mended_DR.shape[1]:
             return found
         basis_DR = found.mended_DR
     else:
-        basis_DR = _basis(trial, name, place)
-    wrote = trial.writes(place)
-    return illusion.examine(trial.adder, name, basis_DR, place, trial.test, wrote, compared=truth, batch_size=128)
+        basis_DR = _basis(trial, name, location)
+    wrote = trial.writes(location)
+    return illusion.examine(trial.adder, name, basis_DR, location, trial.test, wrote, compared=truth, batch_size=128)
 
 
-def _basis(trial: Trial, name: str, place: Place) -> torch.Tensor:
-    """The direction of a contestant at a place, (D, 1)."""
+def _basis(trial: Trial, name: str, location: Location) -> torch.Tensor:
+    """The direction of a contestant at a location, (D, 1)."""
     adder, train, known = trial.adder, trial.train, trial.adder.known
     if isinstance(known, Known) and name == "truth":
         return known.carry_D[:, None]
@@ -285,8 +285,8 @@ def _basis(trial: Trial, name: str, place: Place) -> torch.Tensor:
         mixed_D = known.carry_D + 2 * idle_D / idle_D.norm()
         return (mixed_D / mixed_D.norm())[:, None]
     if name == "das":
-        return interchange.das(adder, train, place, steps=trial.das_steps)
-    return interchange.basis(name, *interchange.labelled_streams(adder, train, place, 128))
+        return interchange.das(adder, train, location, steps=trial.das_steps)
+    return interchange.basis(name, *interchange.labelled_streams(adder, train, location, 128))
 
 
 CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {

@@ -129,7 +129,7 @@ class FieldSums:
         if self.operands == 2:
             return [b]
         # b' gets a third to two thirds of each digit; the share differs from column to column
-        part = int("".join(str(int(digit) * (3 + place % 4) // 9) for place, digit in enumerate(str(b))))
+        part = int("".join(str(int(digit) * (3 + index % 4) // 9) for index, digit in enumerate(str(b))))
         return [part, b - part]
 
     def _digits(self, number: int) -> list[int]:

@@ -118,16 +118,16 @@ class Wiring:
     def values_ZD(self) -> torch.Tensor:
         """The value weights, which all heads share."""
         rows_ZD = torch.zeros(HEAD_WIDTH, len(self.names))
-        for place, name in enumerate(_MOVED):
-            rows_ZD[place] = self.dual[name]
+        for index, name in enumerate(_MOVED):
+            rows_ZD[index] = self.dual[name]
         return rows_ZD
 
     def mlp(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """What the neurons of a layer read (N, D) and write (D, N); all layers have the same number of neurons."""
         count = max(1, *map(len, self.neurons))
         reads_ND, writes_DN = torch.zeros(count, len(self.names)), torch.zeros(len(self.names), count)
-        for place, (read_D, write_D) in enumerate(self.neurons[layer]):
-            reads_ND[place], writes_DN[:, place] = read_D, write_D
+        for index, (read_D, write_D) in enumerate(self.neurons[layer]):
+            reads_ND[index], writes_DN[:, index] = read_D, write_D
         return reads_ND, writes_DN
 
     def subject(self, name: str, writer: FieldSums, digit: str, end: str) -> Subject:
@@ -222,14 +222,14 @@ def native(
     )
     model = NativeModel(config).eval()
     weights = {"tok_embed.weight": embedding_VD, "pos.weight": places_TD, "head.weight": unembedding_VD}
-    for number, layer in enumerate(layers):
+    for index, layer in enumerate(layers):
         weights |= {
-            f"layers.{number}.attn.q.weight": layer.query_HZD.flatten(0, 1),
-            f"layers.{number}.attn.k.weight": layer.key_HZD.flatten(0, 1),
-            f"layers.{number}.attn.v.weight": layer.value_ZD.repeat(heads, 1),
-            f"layers.{number}.attn.o.weight": layer.out_DHZ.flatten(1),
-            f"layers.{number}.mlp.fc_in.weight": layer.reads_ND,
-            f"layers.{number}.mlp.fc_out.weight": layer.writes_DN,
+            f"layers.{index}.attn.q.weight": layer.query_HZD.flatten(0, 1),
+            f"layers.{index}.attn.k.weight": layer.key_HZD.flatten(0, 1),
+            f"layers.{index}.attn.v.weight": layer.value_ZD.repeat(heads, 1),
+            f"layers.{index}.attn.o.weight": layer.out_DHZ.flatten(1),
+            f"layers.{index}.mlp.fc_in.weight": layer.reads_ND,
+            f"layers.{index}.mlp.fc_out.weight": layer.writes_DN,
         }
     put_weights(model, weights)
     opened = build_bridge_from_module(model, architecture="TransformerLensNative", tl_config=config, tokenizer=None)

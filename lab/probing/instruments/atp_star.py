@@ -71,12 +71,12 @@ def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]
     by_cut = [_attributed(contrast.subject, runs, moved, names, cut) for cut in (None, *layers)]
     whole, *cut = by_cut
     sized = [part.abs() for part in whole]
-    for place in range(2):  # heads, then MLPs; for a component, runs in which its own layer is cut do not count
+    for kind in range(2):  # heads, then MLPs; for a component, runs in which its own layer is cut do not count
         for layer in layers:
-            others = [one[place][:, layer].abs() for number, one in enumerate(cut) if number != layer]
+            others = [one[kind][:, layer].abs() for index, one in enumerate(cut) if index != layer]
             if others:
                 mean = torch.stack(others).mean(0)
-                sized[place][:, layer] = torch.maximum(sized[place][:, layer], mean)
+                sized[kind][:, layer] = torch.maximum(sized[kind][:, layer], mean)
     return sized[0].cpu(), sized[1].cpu()
 
 

@@ -80,7 +80,7 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
     """The attributed effect of every edge: axes carry, sender, receiver; nan if there is no edge.
 
     `steps`: 1 for EAP; a larger number for EAP-IG with that many points. Raises the same errors as
-    `Contrast.of_right_pairs`, TaskError for fewer steps, and ModelError if unmerged adapters hide the weights.
+    `Contrast.of_right_pairs`, TaskError if `steps` is below 1, and ModelError if unmerged adapters hide the weights.
     """
     check_positive("steps", steps)
     contrast, graph = Contrast.of_right_pairs(subject, pairs, _BATCH), Graph(subject)
@@ -171,7 +171,7 @@ def _means_by_layout(subject: Subject, sums: Sums, batch_size: int) -> dict[str,
     because a mean over all sums would mix tokens of different digits. If few sums have a layout, its mean is over
     few."""
     layouts_BK, of_B = sums.answer_at_BK.unique(dim=0, return_inverse=True)
-    groups = [sums.part(torch.nonzero(of_B == place)[:, 0].tolist()) for place in range(len(layouts_BK))]
+    groups = [sums.part(torch.nonzero(of_B == layout)[:, 0].tolist()) for layout in range(len(layouts_BK))]
     mean = [means(subject, group, _names(subject), batch_size) for group in groups]
     return {name: torch.cat([one[name] for one in mean])[of_B] for name in mean[0]}
 

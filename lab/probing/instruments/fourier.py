@@ -127,7 +127,7 @@ def residual_power(
     """
     layers, sites = range(subject.layers) if layers is None else layers, sites or subject.sites
     ids = number_tokens(subject)
-    places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
+    locations: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
     number_BT = _numbers_at_operands(sums, ids)
     there_BT = number_BT >= 0
     number_N = number_BT[there_BT].numpy()
@@ -137,11 +137,11 @@ def residual_power(
         raise TaskError(
             f"number {missing} is the token of no operand in these {len(sums)} sums; all {len(ids)} should occur"
         )
-    found: list[list[torch.Tensor]] = [[] for _ in places]
+    found: list[list[torch.Tensor]] = [[] for _ in locations]
     for rows in batches(len(sums), _BATCH):
-        read = read_residuals(subject, sums.part(rows), places)
-        for streams, place in zip(found, places, strict=True):
-            streams.append(read[place][there_BT[rows].to(subject.device)].float().cpu())
+        read = read_residuals(subject, sums.part(rows), locations)
+        for streams, location in zip(found, locations, strict=True):
+            streams.append(read[location][there_BT[rows].to(subject.device)].float().cpu())
     position_N = there_BT.nonzero()[:, 1].numpy()
     measured = iter(_effect_power(torch.cat(streams).numpy(), number_N, position_N, len(ids)) for streams in found)
     by_layer = {layer: joined("site", {site: next(measured) for site in sites}, first=True) for layer in layers}

@@ -136,9 +136,9 @@ def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], b
             basis_Z1 = direction.basis_DR.to(base_B1Z)
             along_B1Z = (source_B1Z - base_B1Z) @ basis_Z1 @ basis_Z1.T
             moves = (source_B1Z - base_B1Z, along_B1Z, source_B1Z - base_B1Z - along_B1Z)
-            for place, move_B1Z in enumerate(moves):
+            for part, move_B1Z in enumerate(moves):
                 hook = at_query(head, at_B1, partial(torch.add, other=move_B1Z))
-                changed[rows, i, place] = runs.rerun(range(head.layer, subject.layers), [hook])[0].cpu().numpy()
+                changed[rows, i, part] = runs.rerun(range(head.layer, subject.layers), [hook])[0].cpu().numpy()
     axes = {"head": list(map(str, heads)), "part": list(PARTS)}
     return contrast.effects("effect of a part of a head's output", axes, changed)
 
@@ -156,8 +156,8 @@ def at_query(head: Component, at_B1: torch.Tensor, change: interventions.Change)
 
 def _there(sums: Sums, column: int) -> np.ndarray:
     """Which sums have an answer digit in the column, and digits of both numbers in the column below it."""
-    places = (sums.query_at_BK[:, column], sums.a_at_BK[:, column - 1], sums.b_at_BK[:, column - 1])
-    return np.logical_and.reduce([(at_B >= 0).numpy() for at_B in places])
+    tokens = (sums.query_at_BK[:, column], sums.a_at_BK[:, column - 1], sums.b_at_BK[:, column - 1])
+    return np.logical_and.reduce([(at_B >= 0).numpy() for at_B in tokens])
 
 
 def _scaled(direction: Subspace, z_NZ: torch.Tensor) -> torch.Tensor:
@@ -183,8 +183,8 @@ def _explained(coordinate_N: np.ndarray, sums: Sums, there_N: np.ndarray, column
     shares_RX = np.array([
         [_share(coordinate_N[rows], groups[name][rows], name == "straight line") for name in READINGS] for rows in drawn
     ])  # fmt: skip
-    rivals = [place for place, name in enumerate(READINGS) if name != "digit sum"]
-    second, first = sorted(rivals, key=lambda place: shares_RX[0, place])[-2:]
+    rivals = [index for index, name in enumerate(READINGS) if name != "digit sum"]
+    second, first = sorted(rivals, key=lambda index: shares_RX[0, index])[-2:]
     lead_R = shares_RX[:, first] - shares_RX[:, second]
     return value_and_interval(shares_RX), value_and_interval(lead_R)
 

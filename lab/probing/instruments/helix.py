@@ -45,7 +45,7 @@ class Helix(NamedTuple):
     explained: Measured
     """The share of the variance of the ten means; axes (layer, fit)."""
     turned: Measured
-    """How often the answer's digit is the one that follows from the digit put in; axes (layer, fit)."""
+    """How often the answer's digit is what it should be with the digit that was put in; axes (layer, fit)."""
 
 
 def basis(fit: str, order: Sequence[int] | np.ndarray = range(DIGITS)) -> np.ndarray:

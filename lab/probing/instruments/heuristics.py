@@ -56,7 +56,7 @@ class Heuristics(NamedTuple):
     neurons: list[Neuron]
     """Those that move the digits' logits most, the strongest first."""
     matched: Measured
-    """The share of neurons with a rule that fits; axes (sums), as they are and shuffled."""
+    """The share of neurons with a rule that fits: to the sums as they are, and to shuffled sums; axes (sums)."""
     by_family: Measured
     """The share of neurons with a rule of a family that fits; axes (family)."""
     digits: Measured
@@ -148,8 +148,8 @@ def _strongest(
     written = [subject.bridge.W_out[layer].float() @ to_digits_DV for layer in range(subject.layers)]
     reach_LN = torch.stack([one.norm(dim=1) for one in written]).cpu().numpy()
     strength_LN = activation_BLN.std(0) * reach_LN
-    places = np.argsort(-strength_LN, axis=None, kind="stable")[:top]
-    pairs = [divmod(int(place), strength_LN.shape[1]) for place in places if strength_LN.flat[place] > 0]
+    strongest = np.argsort(-strength_LN, axis=None, kind="stable")[:top]
+    pairs = [divmod(int(index), strength_LN.shape[1]) for index in strongest if strength_LN.flat[index] > 0]
     reach_N = np.array([reach_LN[layer, n] for layer, n in pairs])
     return pairs, np.stack([activation_BLN[:, layer, n] for layer, n in pairs], axis=1), reach_N
 
@@ -185,9 +185,9 @@ def _levels(activation_BN: np.ndarray, holds_RB: np.ndarray) -> tuple[np.ndarray
 
 
 def _others(applies_BN: np.ndarray, moved_BN: np.ndarray) -> np.ndarray:
-    """The control, (B, N): for each sum and each of the ablated neurons (`applies_BN`), another neuron, the one whose
-    ablation moves the logits by the most similar amount (`moved_BN`), as long as there are any. Random neurons would
-    move them less, because a neuron is more active if its rule holds."""
+    """The control, (B, N): as many other neurons as are ablated in each sum (`applies_BN`). Each ablated neuron is
+    matched with the unused neuron whose ablation moves the logits by the most similar amount (`moved_BN`), until none
+    is left. Random neurons would move them less, because a neuron is more active if its rule holds."""
     others_BN = np.zeros_like(applies_BN)
     for row, (applies_N, moved_N) in enumerate(zip(applies_BN, moved_BN, strict=True)):
         free = list(np.flatnonzero(~applies_N))
@@ -202,12 +202,12 @@ def _hooks(
     """Hooks that mean-ablate the neurons and rows marked in `removed_BN`, at q_k."""
 
     def of(layer: int) -> Hook:
-        places = [place for place, one in enumerate(neurons) if one.layer == layer]
-        numbers = [neurons[place].number for place in places]
+        indices = [index for index, one in enumerate(neurons) if one.layer == layer]
+        numbers = [neurons[index].number for index in indices]
 
         def change(post_B1N: torch.Tensor) -> torch.Tensor:
-            removed_BX, kept_BX = removed_BN[:, places].to(post_B1N.device), post_B1N[:, 0, numbers]
-            post_B1N[:, 0, numbers] = torch.where(removed_BX, mean_N[places].to(post_B1N), kept_BX)
+            removed_BX, kept_BX = removed_BN[:, indices].to(post_B1N.device), post_B1N[:, 0, numbers]
+            post_B1N[:, 0, numbers] = torch.where(removed_BX, mean_N[indices].to(post_B1N), kept_BX)
             return post_B1N
 
         return _hook_point(layer), lambda post_BTN, hook: only_at(at_B1, change)(post_BTN)

@@ -7,8 +7,8 @@ rate of 96 % and a |cos| of 0.17 to the carry: most of it is a_{k-1} + b_{k-1} -
 layer. But the difference is a sum of what components wrote (`writes`), which shows where the value v . difference comes
 from:
 
-    effect    the effect of exchanging the write of one component at this place. A write without an effect is not read
-              later
+    effect    the effect of exchanging the write of one component at this location. If it is zero, nothing reads the
+              write later
     unread    the share of the value that was written by components that have no effect even together
     written   the share of |v|^2 in the span of the differences, between source and base, of what all other components
               wrote. The rest is dormant: it does not differ between sums with and without the carry, and only the patch
@@ -17,7 +17,7 @@ from:
               regression on both carries in uniform sums. It is 0 for the carry. It is about -0.1 for a weighted sum of
               digits that is not a carry yet, because a_{k-1} + b_{k-1} - s_{k-1} = 10 c_k - c_{k-1}, and because, of
               the sums with the same c_k, those with c_{k-1} have lower digits
-    gradient  the share of |v|^2 in the span of the margin's gradients at the place. It is small for an illusion if
+    gradient  the share of |v|^2 in the span of the margin's gradients at the location. It is small for an illusion if
               what reads the stream is smooth. But if the ReLU that reads the carry is off, it is small even for the
               true direction, so it is only reported and not tested
 
@@ -43,7 +43,7 @@ from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.instruments import interchange as interchanges
 from lab.probing.instruments import writes
-from lab.probing.instruments.interchange import Place
+from lab.probing.instruments.interchange import Location
 from lab.probing.instruments.patching import BATCH
 from lab.probing.instruments.subspaces import check_basis
 from lab.probing.interventions import only_at, residual, take
@@ -68,16 +68,16 @@ _POINTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class Writes(NamedTuple):
-    """What components wrote to the residual stream of q_k before a place, for carry-only pairs in both directions."""
+    """What components wrote to the residual stream of q_k before a location, in carry-only pairs, both directions."""
 
     components: list[Component]
     """All components that wrote, in the order of writing."""
     effect: Measured
-    """The effect of exchanging each component's write at the place; axes carry, component."""
+    """The effect of exchanging each component's write at the location; axes carry, component."""
     unread: tuple[Component, ...]
     """Components whose writes have no effect even together."""
     ordinary_ND: torch.Tensor
-    """The residual stream at the place for uniform sums."""
+    """The residual stream at the location for uniform sums."""
     carries_N2: np.ndarray
     """The carries of these sums into columns k and k - 1."""
     difference_UBD: torch.Tensor
@@ -190,21 +190,21 @@ def examine(
     subject: Subject,
     name: str,
     basis_DR: torch.Tensor,
-    place: Place,
+    location: Location,
     test: Pairs,
     wrote: Writes,
     *,
     compared: dict[str, torch.Tensor] | None = None,
     batch_size: int = 64,
 ) -> Evidence:
-    """The evidence on a subspace at a place.
+    """The evidence on a subspace at a location.
 
     Args:
         name: the name of the subspace.
         basis_DR: orthonormal columns.
-        place: where it exchanges the carry.
+        location: where it exchanges the carry.
         test: cross-digit pairs from which it was not learned.
-        wrote: what `read_writes` found at the place.
+        wrote: what `read_writes` found at the location.
         compared: other bases by name.
 
     Raises ModelError if the basis is not orthonormal.
@@ -212,11 +212,11 @@ def examine(
     check_basis(basis_DR, subject.width)
     read_DX = wrote.read_DX()
     mended_DR = _mended(basis_DR, read_DX)
-    rates = _rates(subject, test, place, basis_DR, batch_size)
+    rates = _rates(subject, test, location, basis_DR, batch_size)
     low = wilson(round(rates["target"] * len(test.base)), len(test.base)).low
-    drawn = interchanges.random_rates(subject, test, place, basis_DR.shape[1], batch_size=batch_size)
+    drawn = interchanges.random_rates(subject, test, location, basis_DR.shape[1], batch_size=batch_size)
     claim = Claim(
-        f"{name} at L{place.layer} {place.site}, column {place.column}",
+        f"{name} at L{location.layer} {location.site}, column {location.column}",
         rates["target"],
         low,
         rates["other neighbour"],
@@ -225,25 +225,25 @@ def examine(
         _share_inside(basis_DR, read_DX),
         *below(basis_DR, wrote),
         _share_inside(basis_DR, span(wrote.gradient_XD)),
-        _rates(subject, test, place, mended_DR, batch_size)["target"],
+        _rates(subject, test, location, mended_DR, batch_size)["target"],
     )
     cosines = {other: cosine(basis_DR, other_DR) for other, other_DR in (compared or {}).items()}
     return Evidence(claim, cosines, mended_DR)
 
 
 @torch.inference_mode()
-def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
-    """What components wrote before a place, and which writes are read later.
+def read_writes(subject: Subject, pairs: Pairs, location: Location) -> Writes:
+    """What components wrote before a location, and which writes are read later.
 
-    `pairs`: carry-only, into the place's column. All of them are run at once; a few dozen are enough. Raises the same
-    errors as `Contrast.of_right_pairs`, and ModelError if the residual stream is not the sum of the writes.
+    `pairs`: carry-only, into the location's column. All of them are run at once; a few dozen are enough. Raises the
+    same errors as `Contrast.of_right_pairs`, and ModelError if the residual stream is not the sum of the writes.
     """
     contrast = Contrast.of_right_pairs(subject, pairs, BATCH)
     names = writes.hook_points(subject)
     runs = Runs(contrast, slice(None), names, names)
     writes.check_additive(subject, runs.base)
-    components = writes.writers(subject, place.layer, place.site)
-    here = _Here(subject, contrast, runs, place, max(1, BATCH // len(contrast)))
+    components = writes.writers(subject, location.layer, location.site)
+    here = _Here(subject, contrast, runs, location, max(1, BATCH // len(contrast)))
     difference_UBD = torch.stack([here.difference(one) for one in components])
     effect = here.effect(difference_UBD, {"component": list(map(str, components))})
     order = max_abs_over_directions(effect.value).argsort(kind="stable")
@@ -255,19 +255,19 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
         components,
         effect,
         tuple(components[u] for u in order[:count]),
-        *_ordinary(subject, len(str(pairs.base[0][0])), place),
+        *_ordinary(subject, len(str(pairs.base[0][0])), location),
         difference_UBD,
         here.gradients(difference_UBD.sum(0)),
     )
 
 
 class _Here:
-    """Runs of the base with vectors added to the residual stream of q_k at one place."""
+    """Runs of the base with vectors added to the residual stream of q_k at one location."""
 
-    def __init__(self, subject: Subject, contrast: Contrast, runs: Runs, place: Place, at_once: int) -> None:
-        self._subject, self._contrast, self._runs, self._place = subject, contrast, runs, place
-        self._at_B1 = contrast.base.query_at_BK[:, place.column, None]
-        self._after = range(place.layer, subject.layers)
+    def __init__(self, subject: Subject, contrast: Contrast, runs: Runs, location: Location, at_once: int) -> None:
+        self._subject, self._contrast, self._runs, self._location = subject, contrast, runs, location
+        self._at_B1 = contrast.base.query_at_BK[:, location.column, None]
+        self._after = range(location.layer, subject.layers)
         self._at_once = at_once
 
     def difference(self, component: Component) -> torch.Tensor:
@@ -293,7 +293,9 @@ class _Here:
         change = only_at(
             self._at_B1.repeat(len(added_CBD), 1), lambda here: here + added_CBD.flatten(0, 1)[:, None].to(here.dtype)
         )
-        return self._runs.rerun(self._after, residual(self._place.layer, self._place.site, change), len(added_CBD))
+        return self._runs.rerun(
+            self._after, residual(self._location.layer, self._location.site, change), len(added_CBD)
+        )
 
 
 def span(vectors_XD: torch.Tensor) -> torch.Tensor:
@@ -340,11 +342,11 @@ def below(basis_DR: torch.Tensor, wrote: Writes) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _ordinary(subject: Subject, length: int, place: Place) -> tuple[torch.Tensor, np.ndarray]:
-    """The residual stream at the place for uniform sums (N, D), and their carries into columns k and k - 1, (N, 2)."""
+def _ordinary(subject: Subject, length: int, location: Location) -> tuple[torch.Tensor, np.ndarray]:
+    """The residual stream (N, D) of uniform sums at the location, and their carries into k and k - 1, (N, 2)."""
     sums = subject.sums(operands("uniform", length, 0, _SUMS))
-    stream_ND = interchanges.streams(subject, sums, place, BATCH)
-    return stream_ND, sums.columns.carry[:, [place.column, place.column - 1]]
+    stream_ND = interchanges.streams(subject, sums, location, BATCH)
+    return stream_ND, sums.columns.carry[:, [location.column, location.column - 1]]
 
 
 def _share_written(basis_DR: torch.Tensor, wrote: Writes, some: Sequence[Component]) -> float:
@@ -355,7 +357,9 @@ def _share_written(basis_DR: torch.Tensor, wrote: Writes, some: Sequence[Compone
     return float(sum(share for share, one in zip(share_U, wrote.components, strict=True) if one in some))
 
 
-def _rates(subject: Subject, test: Pairs, place: Place, basis_DR: torch.Tensor, batch_size: int) -> dict[str, float]:
-    found = interchanges.interchange(subject, test, place, basis_DR, batch_size=batch_size)
+def _rates(
+    subject: Subject, test: Pairs, location: Location, basis_DR: torch.Tensor, batch_size: int
+) -> dict[str, float]:
+    found = interchanges.interchange(subject, test, location, basis_DR, batch_size=batch_size)
     by_outcome = found.at(change="interchange", direction="both").value
     return dict(zip(interchanges.OUTCOMES, by_outcome.tolist(), strict=True))

@@ -58,7 +58,7 @@ LEARNED = ("difference of means", "probe", "das")
 SUBSPACES = ("nothing", "whole", "random", *LEARNED)
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where the residual stream is changed: at a site of a layer, at q_k of a column k."""
 
     layer: int
@@ -71,8 +71,8 @@ class Interchanged(NamedTuple):
 
     rates: Measured
     """Axes (layer, site, column, subspace, change, direction, outcome)."""
-    subspaces: dict[tuple[Place, str], Subspace]
-    """The learned subspaces, by place and name."""
+    subspaces: dict[tuple[Location, str], Subspace]
+    """The learned subspaces, by location and name."""
 
 
 def interchange_all(
@@ -91,7 +91,7 @@ def interchange_all(
 ) -> Interchanged:
     """Exchanges each subspace at each layer, site and column, on numbers of `length` digits.
 
-    Each place and subspace takes two forward passes over the test pairs, and das also takes `das_steps` passes with
+    Each location and subspace takes two forward passes over the test pairs, and das also takes `das_steps` passes with
     gradients over one batch each.
 
     Args:
@@ -110,37 +110,37 @@ def interchange_all(
     columns = range(1, max(2, length - 1)) if columns is None else columns
     for name in subspaces:
         check_one_of("subspace", name, SUBSPACES)
-    places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
-    found: dict[tuple[Place, str], Subspace] = {}
+    locations: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
+    found: dict[tuple[Location, str], Subspace] = {}
     shape = (test_pairs, len(layers), len(sites), len(columns), len(subspaces))
     hits = np.full((*shape, len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
     for j, column in enumerate(columns):
         train, test = pairs_for(length, column, train_pairs, test_pairs, seed)
         known, asked = subject.sums([*train.base, *train.source]), _Asked.of(subject, test)
         known_GND, source_GND = (
-            read_queries(subject, sums, places, [column], batch_size)[:, :, 0] for sums in (known, asked.source)
+            read_queries(subject, sums, locations, [column], batch_size)[:, :, 0] for sums in (known, asked.source)
         )
         carry_N = known.columns.carry[:, column]
-        for i, (layer, site) in enumerate(places):
-            place = Place(layer, site, column)
+        for i, (layer, site) in enumerate(locations):
+            location = Location(layer, site, column)
             for m, name in enumerate(subspaces):
                 at = (slice(None), i // len(sites), i % len(sites), j, m)
                 if name == "random":
-                    hits[at] = _randomly(asked, place, source_GND[i], batch_size, seed)
+                    hits[at] = _randomly(asked, location, source_GND[i], batch_size, seed)
                     continue
                 if name == "das":
-                    basis_DR = das(subject, train, place, steps=das_steps, batch_size=batch_size, seed=seed)
+                    basis_DR = das(subject, train, location, steps=das_steps, batch_size=batch_size, seed=seed)
                 else:
                     basis_DR = basis(name, known_GND[i], carry_N)
                 if name in LEARNED:
-                    found[place, name] = Subspace.of(basis_DR, known_GND[i], carry_N)
-                hits[at] = _outcomes(asked, place, source_GND[i], basis_DR, batch_size, seed)
+                    found[location, name] = Subspace.of(basis_DR, known_GND[i], carry_N)
+                hits[at] = _outcomes(asked, location, source_GND[i], basis_DR, batch_size, seed)
     axes = {"layer": list(layers), "site": list(sites), "column": list(columns), "subspace": list(subspaces)}
     return Interchanged(Measured.share("interchange", axes | _OUTCOME_AXES, hits), found)
 
 
 def basis(name: str, known_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
-    """The orthonormal columns (D, R) of a subspace, from the streams (N, D) of the training pairs at a place. Raises
+    """The orthonormal columns (D, R) of a subspace, from the streams (N, D) of the training pairs at a location. Raises
     TaskError for other names; "das" and "random" have functions of their own (`das`, `random_basis`)."""
     check_one_of("subspace", name, ("nothing", "whole", "difference of means", "probe"))
     match name:
@@ -161,39 +161,41 @@ def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed:
 
 
 def interchange(
-    subject: Subject, pairs: Pairs, place: Place, basis_DR: torch.Tensor, *, batch_size: int = 64
+    subject: Subject, pairs: Pairs, location: Location, basis_DR: torch.Tensor, *, batch_size: int = 64
 ) -> Measured:
-    """Interchange of a given subspace at one place: axes (change, direction, outcome).
+    """Interchange of a given subspace at one location: axes (change, direction, outcome).
 
-    Raises ModelError if the basis is not orthonormal, and TaskError if the pairs are for another column than the place.
+    Raises ModelError if the basis is not orthonormal, and TaskError if the pairs are for another column.
     """
     check_basis(basis_DR, subject.width)
-    if place.column != pairs.column:
-        raise TaskError(f"column {place.column}: the pairs are for column {pairs.column}")
+    if location.column != pairs.column:
+        raise TaskError(f"column {location.column}: the pairs are for column {pairs.column}")
     asked = _Asked.of(subject, pairs)
-    source_ND = streams(subject, asked.source, place, batch_size)
-    hits = _outcomes(asked, place, source_ND, basis_DR, batch_size)
+    source_ND = streams(subject, asked.source, location, batch_size)
+    hits = _outcomes(asked, location, source_ND, basis_DR, batch_size)
     return Measured.share("interchange", _OUTCOME_AXES, hits)
 
 
-def random_rates(subject: Subject, pairs: Pairs, place: Place, rank: int = 1, *, batch_size: int = 64) -> Measured:
+def random_rates(
+    subject: Subject, pairs: Pairs, location: Location, rank: int = 1, *, batch_size: int = 64
+) -> Measured:
     """Interchange of `DRAWS` random subspaces, each with all pairs: axes (draw, direction, outcome). A learned subspace
     should have a better rate than the best of them."""
     asked = _Asked.of(subject, pairs)
-    source_ND = streams(subject, asked.source, place, batch_size)
+    source_ND = streams(subject, asked.source, location, batch_size)
     drawn = (random_basis(subject.width, rank, draw) for draw in range(DRAWS))
-    hits = [_outcomes(asked, place, source_ND, basis_DR, batch_size)[:, 0] for basis_DR in drawn]
+    hits = [_outcomes(asked, location, source_ND, basis_DR, batch_size)[:, 0] for basis_DR in drawn]
     axes = {"draw": list(range(DRAWS)), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
     return Measured.share("interchange of random subspaces", axes, np.stack(hits, 1))
 
 
-def _randomly(asked: "_Asked", place: Place, source_ND: torch.Tensor, batch_size: int, seed: int) -> np.ndarray:
+def _randomly(asked: "_Asked", location: Location, source_ND: torch.Tensor, batch_size: int, seed: int) -> np.ndarray:
     """Like `_outcomes`, for random subspaces, each with a twentieth of the pairs."""
     hits = np.full((len(asked.base), len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
     for draw in range(min(DRAWS, len(hits))):
         some = slice(draw, None, DRAWS)
         basis_DR = random_basis(source_ND.shape[1], 1, seed + draw)
-        hits[some] = _outcomes(asked.part(some), place, source_ND[some], basis_DR, batch_size, seed + draw)
+        hits[some] = _outcomes(asked.part(some), location, source_ND[some], basis_DR, batch_size, seed + draw)
     return hits
 
 
@@ -233,7 +235,7 @@ _NO_TOKEN = -1
 
 @torch.inference_mode()
 def _outcomes(
-    asked: _Asked, place: Place, source_ND: torch.Tensor, basis_DR: torch.Tensor, batch_size: int, seed: int = 0
+    asked: _Asked, location: Location, source_ND: torch.Tensor, basis_DR: torch.Tensor, batch_size: int, seed: int = 0
 ) -> np.ndarray:
     """Whether each pair had each outcome, (N, change, direction, outcome); nan if the pair does not count."""
     generator = torch.Generator().manual_seed(seed)
@@ -241,7 +243,7 @@ def _outcomes(
     for rows in batches(len(asked.base), batch_size):
         exchange = _exchange(source_ND[rows], basis_DR.to(asked.subject.device))
         for found_N, change in zip(found_CN, (exchange, _placebo(exchange, generator)), strict=True):
-            found_N += _logits_with(asked.subject, asked.base.part(rows), place, change).argmax(-1).tolist()
+            found_N += _logits_with(asked.subject, asked.base.part(rows), location, change).argmax(-1).tolist()
     hits_NCO = np.array(found_CN).T[:, :, None] == asked.token_NO[:, None]
     counts_N13O = (asked.counts_N3[:, None, :, None] == 1) & (asked.token_NO != _NO_TOKEN)[:, None, None]
     return np.where(counts_N13O, hits_NCO[:, :, None], np.nan)
@@ -249,7 +251,14 @@ def _outcomes(
 
 @torch.inference_mode(False)
 def das(
-    subject: Subject, pairs: Pairs, place: Place, *, rank: int = 1, steps: int = 60, batch_size: int = 64, seed: int = 0
+    subject: Subject,
+    pairs: Pairs,
+    location: Location,
+    *,
+    rank: int = 1,
+    steps: int = 60,
+    batch_size: int = 64,
+    seed: int = 0,
 ) -> torch.Tensor:
     """Orthonormal columns (D, R) whose interchange gives the pairs' targets, found with Adam on the cross-entropy.
 
@@ -258,7 +267,7 @@ def das(
     hand is found only half the time. Each step uses one batch of pairs. The model's weights do not change.
     """
     base = subject.sums(pairs.base)
-    stream_ND, carry_N = labelled_streams(subject, pairs, place, batch_size)
+    stream_ND, carry_N = labelled_streams(subject, pairs, location, batch_size)
     source_ND = stream_ND[len(base) :]
     start_DR = random_basis(subject.width, rank, seed)
     start_DR[:, :1] = difference_of_means(stream_ND, carry_N)
@@ -270,7 +279,7 @@ def das(
     for rows in itertools.islice(itertools.cycle(batches(len(base), batch_size)), steps):
         with torch.enable_grad():
             basis_DR = torch.linalg.qr(matrix_DR)[0].to(subject.device)
-            logits_NV = _logits_with(subject, base.part(rows), place, _exchange(source_ND[rows], basis_DR))
+            logits_NV = _logits_with(subject, base.part(rows), location, _exchange(source_ND[rows], basis_DR))
             loss = cross_entropy(logits_NV.float(), target_N[rows])
             # only the gradient of the basis: the model's weights get none
             (matrix_DR.grad,) = torch.autograd.grad(loss, [matrix_DR])
@@ -295,26 +304,28 @@ def untrained(subject: Subject, seed: int = 0) -> Subject:
     return bridges.bridge(f"{subject.name}, untrained", fresh, subject.writer)
 
 
-def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> torch.Tensor:
-    """The logits (N, V) at the place's query, if `change` of the residual stream (N, D) there is added to it."""
-    at_N1 = base.query_at_BK[:, place.column, None]
+def _logits_with(subject: Subject, base: Sums, location: Location, change: Change) -> torch.Tensor:
+    """The logits (N, V) at the location's query, if `change` of the residual stream (N, D) there is added to it."""
+    at_N1 = base.query_at_BK[:, location.column, None]
 
     def changed(here_N1D: torch.Tensor) -> torch.Tensor:
         return here_N1D + change(here_N1D[:, 0].float()).to(here_N1D.dtype)[:, None]
 
-    hooks = residual(place.layer, place.site, only_at(at_N1, changed))
+    hooks = residual(location.layer, location.site, only_at(at_N1, changed))
     return subject.logits(base, [*hooks, only_logits_at(at_N1)])[:, 0]
 
 
-def streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:
-    """The residual stream (N, D) of each sum at a place."""
-    return read_queries(subject, sums, [(place.layer, place.site)], [place.column], batch_size)[0, :, 0]
+def streams(subject: Subject, sums: Sums, location: Location, batch_size: int) -> torch.Tensor:
+    """The residual stream (N, D) of each sum at a location."""
+    return read_queries(subject, sums, [(location.layer, location.site)], [location.column], batch_size)[0, :, 0]
 
 
-def labelled_streams(subject: Subject, pairs: Pairs, place: Place, batch_size: int) -> tuple[torch.Tensor, np.ndarray]:
-    """The residual streams (2 N, D) of bases and then sources at a place, and their carries into its column."""
+def labelled_streams(
+    subject: Subject, pairs: Pairs, location: Location, batch_size: int
+) -> tuple[torch.Tensor, np.ndarray]:
+    """The residual streams (2 N, D) of bases and then sources at a location, and their carries into its column."""
     sums = subject.sums([*pairs.base, *pairs.source])
-    return streams(subject, sums, place, batch_size), sums.columns.carry[:, place.column]
+    return streams(subject, sums, location, batch_size), sums.columns.carry[:, location.column]
 
 
 def _exchange(source_ND: torch.Tensor, basis_DR: torch.Tensor) -> Change:

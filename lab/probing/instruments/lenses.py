@@ -17,7 +17,7 @@ not evidence: what a layer would answer need not be what later layers read.
 
 The control of both is the digit of another sum, which has nothing to do with the question.
 
-Shapes: B sums, K columns, D width of the model, V words, H heads, Z width of a head, C components, G places.
+Shapes: B sums, K columns, D width of the model, V words, H heads, Z width of a head, C components, G locations.
 """
 
 from itertools import product
@@ -52,13 +52,13 @@ def logit_lens(subject: Subject, sums: Sums, *, batch_size: int = 64) -> Lens:
     Raises ModelError for a model that writes several digits in a token.
     """
     layers = range(subject.layers)
-    places = list(product(layers, subject.sites))
+    locations = list(product(layers, subject.sites))
     token_BKX, there_BKX = _digits(subject, sums)
     columns = range(sums.columns.sum.shape[1])
-    shape = (len(sums), len(places), len(columns), len(DIGITS))
+    shape = (len(sums), len(locations), len(columns), len(DIGITS))
     top, probability, rank = (np.full(shape, np.nan) for _ in range(3))
     for rows in batches(len(sums), batch_size):
-        stream_GBKD = read_queries(subject, sums.part(rows), places, columns, batch_size)
+        stream_GBKD = read_queries(subject, sums.part(rows), locations, columns, batch_size)
         token_BKX_here = token_BKX[rows].to(subject.device)
         for g, stream_BKD in enumerate(stream_GBKD):
             with torch.inference_mode():

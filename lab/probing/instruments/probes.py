@@ -84,11 +84,11 @@ def probe(
     is_tested_B = np.array([numbers in tested for numbers in sums.numbers])
     label_TBK, operands_BKF = labels(sums), one_hot_operands(sums)
     pair_BK = 10 * sums.columns.a + sums.columns.b
-    places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
-    stream_GBKD = read_queries(subject, sums, places, columns, batch_size)
+    locations: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
+    stream_GBKD = read_queries(subject, sums, locations, columns, batch_size)
 
     found = {
-        name: np.full((len(sums), 1 if name in _OF_DATA else len(places), len(columns), len(TARGETS)), np.nan)
+        name: np.full((len(sums), 1 if name in _OF_DATA else len(locations), len(columns), len(TARGETS)), np.nan)
         for name in Probed._fields
     }
     for j, k in enumerate(columns):

@@ -113,8 +113,8 @@ def diagram(circuit: Circuit) -> Diagram:
     columns = [digits, *columns] if digits else columns
     tallest = max(map(len, columns))
     placed = [
-        box._replace(x=_MARGIN + number * _ACROSS, y=_MARGIN + (tallest - len(column)) * _DOWN / 2 + row * _DOWN)
-        for number, column in enumerate(columns)
+        box._replace(x=_MARGIN + index * _ACROSS, y=_MARGIN + (tallest - len(column)) * _DOWN / 2 + row * _DOWN)
+        for index, column in enumerate(columns)
         for row, box in enumerate(column)
     ]
     by_name = {box.name: box for box in placed}

@@ -54,11 +54,11 @@ def first_error(written: str, expected: str, rule: str, detail: Detail = "full")
     lines = expected.splitlines()
     given = written.splitlines()
     statements = {line.strip() for line in rule.splitlines()}
-    for number, line in enumerate(lines):
-        found = given[number].rstrip() if number < len(given) else None
+    for index, line in enumerate(lines):
+        found = given[index].rstrip() if index < len(given) else None
         if found == line or (found and line.startswith(ANSWER) and _same_answer(line, found)):
             continue
-        before = lines[number - 1] if number else ""
+        before = lines[index - 1] if index else ""
         if found is None:
             kind = "unfinished"
         elif detail in ("bare", "results") and not line.startswith(ANSWER):
@@ -66,8 +66,8 @@ def first_error(written: str, expected: str, rule: str, detail: Detail = "full")
         elif detail == "full" or line.startswith(ANSWER):
             kind = _kind(line, found, before, statements)
         else:
-            kind = _short_kind(line, found, handed=number == 0 or bool(_FUNCTION.match(line)))
-        return FirstError(kind, number, len(lines), line, found or "")
+            kind = _short_kind(line, found, handed=index == 0 or bool(_FUNCTION.match(line)))
+        return FirstError(kind, index, len(lines), line, found or "")
     return None
 
 

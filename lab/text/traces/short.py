@@ -81,7 +81,7 @@ class ShortTrace(Evaluator):
     def line(self, values: Names, shown: Live) -> Line:
         """A line with everything that was looked up since the last line, and with the changed names in `shown`.
 
-        The next line starts anew: look-ups and changes are then forgotten.
+        The look-ups and changes are then forgotten, so the next line does not repeat them.
         """
         stretch = self.open[-1]
         line = self.joined(
@@ -116,7 +116,7 @@ class ShortTrace(Evaluator):
     def follows(self, name: str, expression: ast.expr | None, before: Names) -> Slot | None:
         """How the new value of a name follows from its old one; None if the value is written as a whole.
 
-        With bare and results, the text of the slot is empty if nothing is written.
+        The details bare and results do not write some values; the text of the slot is then empty.
         """
         if self.bare and isinstance(expression, ast.Constant | ast.Name):
             return Slot(ast.Name(name), "")

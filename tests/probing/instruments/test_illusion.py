@@ -7,14 +7,14 @@ from lab.errors import ModelError
 from lab.probing.benchmark.families import ones_first
 from lab.probing.benchmark.known import KnownAdder
 from lab.probing.instruments import illusion as lab
-from lab.probing.instruments.interchange import Place, das
+from lab.probing.instruments.interchange import Location, das
 from lab.probing.measured import Measured
 from lab.probing.pairs import carry_only, cross_digit
 from tests.probing.known_adders import llama_adder, native_adder
 
 TEST = cross_digit(4, 2, 60, seed=0)
 TRAIN = cross_digit(4, 2, 128, seed=1)
-AFTER_THE_CARRY, BEFORE_IT, AFTER_THE_SUM = Place(0, "post", 2), Place(0, "mid", 2), Place(1, "post", 2)
+AFTER_THE_CARRY, BEFORE_IT, AFTER_THE_SUM = Location(0, "post", 2), Location(0, "mid", 2), Location(1, "post", 2)
 
 
 @pytest.fixture(scope="module", params=[native_adder, llama_adder])
@@ -22,10 +22,10 @@ def adder(request: pytest.FixtureRequest) -> KnownAdder:
     return request.param()
 
 
-def examined(adder: KnownAdder, name: str, basis_DR: torch.Tensor, place: Place) -> lab.Evidence:
-    wrote = lab.read_writes(adder, carry_only(4, 1, 16, seed=0), place)
+def examined(adder: KnownAdder, name: str, basis_DR: torch.Tensor, location: Location) -> lab.Evidence:
+    wrote = lab.read_writes(adder, carry_only(4, 1, 16, seed=0), location)
     truth = {"truth": adder.known.carry_D[:, None]}
-    return lab.examine(adder, name, basis_DR, place, TEST, wrote, compared=truth, batch_size=60)
+    return lab.examine(adder, name, basis_DR, location, TEST, wrote, compared=truth, batch_size=60)
 
 
 @pytest.mark.slow
@@ -67,8 +67,8 @@ def test_a_direction_at_a_site_before_the_carry_is_computed_is_named_as_such():
 @pytest.mark.slow
 def test_digits_that_heads_of_a_later_layer_copy_are_not_taken_for_the_carry():
     adder = ones_first.ADDERS["ones first, late"](1)
-    place = Place(1, "mid", 2)  # heads of layer 1 have brought the digits, and its MLP has not added them yet
-    found = examined(adder, "das", das(adder, TRAIN, place, steps=30), place)
+    location = Location(1, "mid", 2)  # heads of layer 1 have brought the digits, and its MLP has not added them yet
+    found = examined(adder, "das", das(adder, TRAIN, location, steps=30), location)
     assert found.claim.rate > 0.6
     assert found.claim.below == pytest.approx(-0.1, abs=0.02)
     assert "times as much: about 0 would be the carry" in found.claim.sentence()
@@ -120,9 +120,9 @@ def test_a_rate_that_controls_explain_is_doubted(figures, doubt):
 
 
 def test_in_column_1_not_even_the_true_direction_can_be_told_from_a_sum_of_digits():
-    adder, place = native_adder(), Place(0, "post", 1)
-    wrote = lab.read_writes(adder, carry_only(4, 0, 8, seed=0), place)
-    found = lab.examine(adder, "truth", adder.known.carry_D[:, None], place, cross_digit(4, 1, 60, seed=0), wrote)
+    adder, location = native_adder(), Location(0, "post", 1)
+    wrote = lab.read_writes(adder, carry_only(4, 0, 8, seed=0), location)
+    found = lab.examine(adder, "truth", adder.known.carry_D[:, None], location, cross_digit(4, 1, 60, seed=0), wrote)
     assert found.claim.rate == 1
     assert found.claim.doubts == [
         "no carry comes from below column 1, so a sum of digits would pass as well: ask column 2"
