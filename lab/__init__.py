@@ -2,11 +2,11 @@
 
 import lab
 
-model = lab.load("checkpoints/scratch_add")
+model = lab.load("zoo/adds-4-digits")
 model.ask("12 + 34")
-problems = lab.problems("add_integer", digits=5, n=100)
-lab.evaluate(model, problems).plot()
-lab.probe(model, digits=[2, 3])
+result = lab.evaluate(model, lab.problems("add_integer", digits=4, n=100))
+result.plot()
+lab.probe(model, digits=[3, 4])
 """
 
 import sys

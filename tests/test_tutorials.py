@@ -1,4 +1,4 @@
-"""Tutorials are followed as a reader would follow them, and print what they say."""
+"""The tutorials, and the sessions in Python of README and `lab`, run as a reader would type them."""
 
 import os
 import re
@@ -94,6 +94,15 @@ def test_every_tutorial_is_followed_by_a_test():
         "evaluate-an-endpoint",
         "tune-and-look",
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["README.md", "lab/__init__.py"])
+def test_the_session_in_python_can_be_typed_as_it_stands(tmp_path, where):
+    text = (ROOT / where).read_text(encoding="utf-8")
+    [session] = re.findall(r"^import lab\n.*?(?=^```|^\"\"\")", text, re.MULTILINE | re.DOTALL)
+    told = Reader(tmp_path).run(Block("python", "", f"{session}\nprint(model.ask('12 + 34'), result)"))
+    assert re.match(r"46 zoo/adds-4-digits: 100 problems\n  add_integer, 4 digits: 100 % right", told)
 
 
 @pytest.mark.slow
