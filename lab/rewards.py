@@ -19,7 +19,7 @@ from lab.errors import TaskError
 from lab.numbers.metrics import Score, score
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import task as task_named
-from lab.text.answers import Reading, Setting, without_thoughts
+from lab.text.answers import ReadingName, Setting, without_thoughts
 from lab.text.examples import plain
 from lab.text.wording import wording_of
 
@@ -91,7 +91,7 @@ def skyrl(completions: Sequence[Any], reward_spec: Sequence[RewardSpec], **colum
     return [verdict(text, *truth).exact_match for text, truth in zip(texts, truths, strict=True)]
 
 
-def _scores(completions: Sequence[Any], columns: Mapping[str, Sequence[Any]], reading: Reading) -> list[Score]:
+def _scores(completions: Sequence[Any], columns: Mapping[str, Sequence[Any]], reading: ReadingName) -> list[Score]:
     rows = zip(*(columns[name] for name in Problem._fields), strict=True)
     found = []
     for completion, row in zip(completions, rows, strict=True):

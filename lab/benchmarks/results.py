@@ -85,7 +85,7 @@ class Reading(NamedTuple):
     """Between 0 and 1; None for benchmarks that only compare values."""
     dlength: int | None = None
     error: str | None = None
-    """The class of a wrong integer sum (lab/numbers/taxonomy.py)."""
+    """The class of a wrong integer sum or difference (lab/numbers/taxonomy.py)."""
 
     def to_json(self) -> Record:
         if self.digit_match is None:
@@ -308,7 +308,7 @@ class TaskSummary(Result):
     digits: dict[str, dict[str, Digits | None]] = {}
     """Digits by reading and metric; None if too few problems were asked at some length."""
     errors: dict[str, dict[str, int]] = {}
-    """For each range, how often each class of error occurred (integer sums only)."""
+    """For each range, how often each class of error occurred (integer sums and differences only)."""
     first_errors: dict[str, dict[str, int]] = {}
     """For each range, how often each kind of line was the first to depart from a rule."""
     left_out: int = 0

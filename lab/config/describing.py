@@ -69,10 +69,10 @@ def problems(
         # If a key is missing or a mapping is wrong as a whole, the value would be the whole mapping, and is not shown.
         whole = error["type"] == "missing" or (isinstance(value, dict) and error["type"] != "extra_forbidden")
         shown = ".".join(map(str, key)) + ("" if whole else f" = {show(value)}")
-        place = ": ".join(filter(None, [origin(key), shown]))
-        complaints.setdefault(place, []).append(" ".join(allowed.split()))
+        subject = ": ".join(filter(None, [origin(key), shown]))
+        complaints.setdefault(subject, []).append(" ".join(allowed.split()))
     # A union without a kind complains once for each of its types.
-    return [f"{place}: {' or '.join(dict.fromkeys(allowed))}" for place, allowed in complaints.items()]
+    return [f"{subject}: {' or '.join(dict.fromkeys(allowed))}" for subject, allowed in complaints.items()]
 
 
 def _locate(loc: Sequence[str | int], shape: Shape, defs: Shape) -> tuple[list[str | int], Shape]:

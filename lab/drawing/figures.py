@@ -99,12 +99,12 @@ def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, E
         points: the estimates, by their x coordinate.
         look: the color and other properties of the line.
     """
-    places = sorted(points)
-    found = [points[place] for place in places]  # type: ignore[index]
+    xs = sorted(points)
+    found = [points[x] for x in xs]  # type: ignore[index]
     highest = 2 * max(1.0, *(e.value for e in found))
-    axes.plot(places, [e.value for e in found], **{"marker": "o", "ms": 2.5, "lw": 1.2, **look})
+    axes.plot(xs, [e.value for e in found], **{"marker": "o", "ms": 2.5, "lw": 1.2, **look})
     low, high = interval(found)
-    axes.fill_between(places, low, [min(bound, highest) for bound in high], color=look["color"], alpha=0.15, lw=0)
+    axes.fill_between(xs, low, [min(bound, highest) for bound in high], color=look["color"], alpha=0.15, lw=0)
 
 
 def by_cell(

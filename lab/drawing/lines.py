@@ -35,15 +35,15 @@ def show(tables: Sequence[Table], console: Console | None = None) -> None:
             (console or Console()).print(table.terminal())
 
 
-def end(lines: Sequence[str], place: Path | str, then: str) -> None:
+def end(lines: Sequence[str], folder: Path | str, then: str) -> None:
     """Print what was found, where the run is, and what to do next.
 
     Args:
         lines: what was found.
-        place: the run directory.
+        folder: the run directory; notes in brackets may follow its path.
         then: the commands to run next.
     """
-    print(*lines, f"run directory: {place}", f"next: {then}", sep="\n")
+    print(*lines, f"run directory: {folder}", f"next: {then}", sep="\n")
 
 
 def pooled(estimates: Sequence[Estimate]) -> Estimate:

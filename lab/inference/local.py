@@ -252,5 +252,5 @@ class _Chooser:
         probabilities add up to `top_p`."""
         sorted_V, tokens_V = torch.softmax(logits_V.float() / self.temperature, -1).sort(descending=True)
         before_V = sorted_V.cumsum(-1) - sorted_V
-        place = torch.multinomial((sorted_V * (before_V < self.top_p)).cpu(), 1, generator=self.generator)
-        return tokens_V[place[0]]
+        drawn = torch.multinomial((sorted_V * (before_V < self.top_p)).cpu(), 1, generator=self.generator)
+        return tokens_V[drawn[0]]

@@ -32,11 +32,11 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
     from lab.inference.plain import ScratchEngine
     from lab.models import loading, pretrained, sources
 
-    place = Path(sources.resolve(config.model.name))
-    if loading.is_scratch(place):
+    folder = Path(sources.resolve(config.model.name))
+    if loading.is_scratch(folder):
         _check_keys_of_scratch(config)
         given = "device" in config.model.model_fields_set
-        run = loading.load_scratch(place, config.model.device if given else None)
+        run = loading.load_scratch(folder, config.model.device if given else None)
         override_attention(run.model, config)
         return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)

@@ -48,7 +48,7 @@ _ZOO_FOLDERS = (Path(__file__).parents[1] / "zoo", Path(__file__).parents[2] / "
 
 def zoo() -> dict[str, Path]:
     """The folders of the zoo by the names that open them."""
-    folder = next((place for place in _ZOO_FOLDERS if place.is_dir()), _ZOO_FOLDERS[-1])
+    folder = next((one for one in _ZOO_FOLDERS if one.is_dir()), _ZOO_FOLDERS[-1])
     return {f"{ZOO}{card.parent.name}": card.parent for card in sorted(folder.glob("*/README.md"))}
 
 

@@ -22,7 +22,7 @@ class Score(NamedTuple):
     dlength: int
     """The absolute difference in the number of digits, summed over the parts; 0 is best."""
     error: str | None = None
-    """The class of the error of an integer sum (lab/numbers/taxonomy.py); None for other tasks."""
+    """The class of the error of an integer sum or difference (lab/numbers/taxonomy.py); None for other tasks."""
 
 
 def score(answer: str | None, truth: str, representation: Representation) -> Score:

@@ -108,7 +108,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Calling those below 0.05 significant keeps the probability of any false positive among them at or below 0.05.
     """
     adjusted, highest = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = highest
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
     return adjusted

@@ -79,10 +79,10 @@ class Measured(Labelled):
         there = ~np.isnan(samples)
         n = there.sum(0)
         value, low, high = (np.full(n.shape, np.nan) for _ in range(3))
-        for place in np.ndindex(n.shape):
-            if n[place]:
-                at = (slice(None), *place)
-                value[place], low[place], high[place], _ = mean_share(samples[at][there[at]])
+        for index in np.ndindex(n.shape):
+            if n[index]:
+                at = (slice(None), *index)
+                value[index], low[index], high[index], _ = mean_share(samples[at][there[at]])
         return cls(name, {key: list(labels) for key, labels in axes.items()}, value, low, high, n)
 
     def at(self, **labels: Any) -> "Measured":
@@ -175,8 +175,8 @@ def joined(axis: str, parts: Mapping[Any, Measured], first: bool = False) -> Mea
     if not parts:
         raise TaskError(f"{axis}: give at least one")
     one, new = next(iter(parts.values())), {axis: list(parts)}
-    place = 0 if first else -1
-    arrays = (np.stack(same, place) for same in zip(*(part.arrays for part in parts.values()), strict=True))
+    axis_index = 0 if first else -1
+    arrays = (np.stack(same, axis_index) for same in zip(*(part.arrays for part in parts.values()), strict=True))
     return Measured(one.name, {**new, **one.axes} if first else {**one.axes, **new}, *arrays)
 
 

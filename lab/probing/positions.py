@@ -105,7 +105,7 @@ class NotatedSums:
         operator, equals = words.index("<add_integer>"), words.index(EQUALS)
         ends = (1, operator), (operator + 1, equals), (equals + 1, len(words) - 1)
         ids = self._tokenizer.convert_tokens_to_ids(words)
-        return Written(ids, *(self._places(words, *end) for end in ends), operator, equals)  # type: ignore[arg-type]
+        return Written(ids, *(self._tokens(words, *end) for end in ends), operator, equals)  # type: ignore[arg-type]
 
     def words(self, ids: Sequence[int]) -> list[str]:
         """See `SumWriter`."""
@@ -117,7 +117,7 @@ class NotatedSums:
             raise ModelError("this model writes several digits in one token: tokenizer.digits should be 1 here")
         return self._tokenizer.convert_tokens_to_ids(list(string.digits))  # type: ignore[return-value]
 
-    def _places(self, words: list[str], start: int, end: int) -> list[int]:
+    def _tokens(self, words: list[str], start: int, end: int) -> list[int]:
         at = [index for index in range(start, end) if words[index].isdigit() for _ in words[index]]
         return at if self._notation.ones_first else at[::-1]
 
@@ -270,19 +270,19 @@ class Sums:
         asked_BT = (places_T >= self.equals_at_B[:, None]) & (places_T <= last_B[:, None])
         return torch.where(asked_BT, after_BT, IGNORED)
 
-    def read(self, logits_BTV: torch.Tensor) -> "Reading":
+    def read(self, logits_BTV: torch.Tensor) -> "Prediction":
         """What a model with these logits (B, T, V) predicts; each prediction follows the right tokens."""
         next_BT = self.next_BT.to(logits_BTV.device)
         right_BT = (logits_BTV.argmax(-1) == next_BT) | (next_BT == IGNORED)
         at_BK = self.query_at_BK.clamp(min=0).to(logits_BTV.device)
         digits_BK = right_BT.gather(1, at_BK)
-        return Reading(right_BT.all(1).cpu(), torch.where(self.has_digit_BK, digits_BK.cpu().float(), float("nan")))
+        return Prediction(right_BT.all(1).cpu(), torch.where(self.has_digit_BK, digits_BK.cpu().float(), float("nan")))
 
-    def read_all(self, logits: Callable[["Sums"], torch.Tensor], batch_size: int) -> "Reading":
+    def read_all(self, logits: Callable[["Sums"], torch.Tensor], batch_size: int) -> "Prediction":
         """What a model predicts for all sums, in batches. `logits`: returns the logits (B, T, V) of some of them."""
         parts = [self.part(rows) for rows in batches(len(self), batch_size)]
         readings = [part.read(logits(part)) for part in parts]
-        return Reading(*(torch.cat(same) for same in zip(*readings, strict=True)))
+        return Prediction(*(torch.cat(same) for same in zip(*readings, strict=True)))
 
 
 def batches(count: int, size: int) -> list[slice]:
@@ -298,7 +298,7 @@ def check_positive(name: str, number: int) -> None:
         raise TaskError(f"{name}={number}: should be 1 or more")
 
 
-class Reading(NamedTuple):
+class Prediction(NamedTuple):
     """What a model predicts for a batch of sums."""
 
     exact_B: torch.Tensor

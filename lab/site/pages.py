@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.length_curves.tables import METRIC_NAMES
-from lab.benchmarks.nupa.tables import RANGES
+from lab.benchmarks.nupa.summary import RANGES
 from lab.benchmarks.results import CostSummary
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError

@@ -129,8 +129,9 @@ def cell(sample: Sample) -> tuple[str, int]:
 def outcome(sample: Sample) -> str:
     """The outcome of a sample in the strict reading, one of OUTCOMES.
 
-    For integer sums, it is the class of the error (lab/numbers/taxonomy.py); for other tasks, it is right or wrong. A
-    sum with the right value but another text, such as 007, is not an exact match and has an outcome of its own.
+    For integer sums and differences, it is the class of the error (lab/numbers/taxonomy.py); for other tasks, it is
+    right or wrong. A sum with the right value but another text, such as 007, is not an exact match and has an outcome
+    of its own.
     """
     if sample.get("api_error"):
         return "api_error"
@@ -143,7 +144,7 @@ def outcome(sample: Sample) -> str:
     if given is None:
         return "parse_error"
     texts = str(given), str(sample["answer"])
-    if cell(sample)[0] in summary.SUMS and all(map(INTEGER.fullmatch, texts)):
+    if cell(sample)[0] in summary.CLASSIFIED and all(map(INTEGER.fullmatch, texts)):
         kind = classify(*texts)
         return "other_form" if kind == "correct" else kind
     return "wrong"

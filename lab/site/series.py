@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from lab.benchmarks.nupa.published import PUBLISHED
-from lab.benchmarks.nupa.tables import RANGES
+from lab.benchmarks.nupa.summary import RANGES
 from lab.benchmarks.results import VERSION
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS

@@ -16,11 +16,11 @@ from lab.text.number_search import NumberSearch
 
 Setting = Literal["base", "chat", "api", "rule_following"]
 
-Reading = Literal["strict", "loose"]
-READINGS: tuple[Reading, ...] = ("strict", "loose")
+ReadingName = Literal["strict", "loose"]
+READINGS: tuple[ReadingName, ...] = ("strict", "loose")
 
 
-def extract(text: str, representation: Representation, reading: Reading) -> str | None:
+def extract(text: str, representation: Representation, reading: ReadingName) -> str | None:
     """The answer as the model wrote it, or None if there is none.
 
     Args:

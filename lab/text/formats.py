@@ -18,7 +18,7 @@ from lab.config.schema import chosen
 from lab.numbers.representations import Representation
 from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import TASKS, Task
-from lab.text.answers import Reading
+from lab.text.answers import ReadingName
 from lab.text.example_numbers import draw_example_number
 from lab.text.examples import Prompt
 from lab.text.notation import SEPARATORS, Notation
@@ -56,7 +56,7 @@ class TextFormat(Wording):
         """See `Wording`."""
         return " " + "".join(self._notation.answer(problem, seed))
 
-    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+    def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """The answer with its digits in natural order, as in `lab.text.answers.extract`, or None if there is none."""
         written = self._written(representation)
         match = written.number.match(text.strip()) if reading == "strict" else written.search(text)

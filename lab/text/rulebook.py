@@ -70,7 +70,7 @@ def rule_file(task: Task, folder: Path | None = None) -> Path | None:
     """
     base = task.name.removesuffix("_easy").removesuffix("_hard")
     names = [f"{name}_{task.representation.name}.py" for name in (task.name, base)]
-    files = [place / name for place in (folder, RULES) if place for name in names]
+    files = [parent / name for parent in (folder, RULES) if parent for name in names]
     return next((path for path in files if path.is_file()), None)
 
 

@@ -20,7 +20,7 @@ from lab.config.schema import RulesConfig
 from lab.numbers.representations import Representation
 from lab.numbers.sampling import Problem, task_of
 from lab.text import answers, prompts, rule_following
-from lab.text.answers import Reading, Setting
+from lab.text.answers import ReadingName, Setting
 from lab.text.examples import Example, Message, Prompt
 from lab.text.notation import ScratchNotation
 from lab.text.traces.errors import first_error
@@ -66,7 +66,7 @@ class Wording:
             raise TypeError(f"{type(self).__name__} writes messages, and training takes text")
         return Example(prompt, self.completion(problem, seed), problem)
 
-    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+    def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """The answer in what a model wrote, with its digits in natural order; None if there is none."""
         return answers.extract(text, representation, reading)
 
@@ -96,7 +96,7 @@ class ChatWording(Wording):
             turns += [Message("user", prompts.prompt(item)), Message("assistant", self.answer.format(item.answer))]
         return (*turns, Message("user", prompts.prompt(problem)))
 
-    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+    def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """The strict reading takes the message as it is. The loose reading begins after "The answer is", or else after
         the first "=", if the message has one: "12 + 30 = 42" answers 42. (In base prompts, the "=" is in the prompt.)
         """
@@ -122,7 +122,7 @@ class ApiWording(ChatWording):
         system = Message("system", SYSTEM_MESSAGE.format(pattern=pattern))
         return (system, *super().prompt(problem, seed))  # type: ignore[return-value]
 
-    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+    def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """Both readings begin after "The answer is", if the message contains these words."""
         announced = _announced(text)
         if announced is not None:
@@ -162,7 +162,7 @@ class RuleFollowing(Wording):
     def completion(self, problem: Problem, seed: int | None = None) -> str:
         return rule_following.completion(problem, self.rules)
 
-    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+    def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """Only what follows "So the answer is" counts; numbers in the trace are not answers."""
         if not self.traced:
             return super().extract(text, representation, reading)
@@ -196,7 +196,7 @@ class NotatedWording(Wording):
     def completion(self, problem: Problem, seed: int | None = None) -> str:
         return " ".join(self.notation.answer(problem, seed))
 
-    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+    def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         return self.notation.read(text.split(), representation)
 
     def decided(self, text: str, representation: Representation) -> bool:

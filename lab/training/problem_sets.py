@@ -137,8 +137,8 @@ def problem_set(selection: Selection, split: Split, size: int, rows: Rows, toget
             "completion_ids": [e.completion_ids for e in found],
         }
         if rows.aligned:
-            places = [aligned_digits(drawn.example(index), rows.tokenizer) for index in asked["index"]]
-            columns |= {"first_at": [p.first for p in places], "second_at": [p.second for p in places]}
+            pairs = [aligned_digits(drawn.example(index), rows.tokenizer) for index in asked["index"]]
+            columns |= {"first_at": [p.first for p in pairs], "second_at": [p.second for p in pairs]}
         return columns
 
     return ProblemSet(Dataset.from_dict({"index": drawn.order}).with_transform(look_up), drawn.left_out)

@@ -112,7 +112,7 @@ class Nupa(Benchmark[Problem]):
         return request._replace(decided=partial(self.wording.decided, representation=task.answer))
 
     def score(self, index: int, completion: Completion) -> Scored:
-        """The score in every reading, and for sums the class of the error (lab/numbers/taxonomy.py)."""
+        """The score in every reading; for integer sums and differences, with the class of the error."""
         item = self.problems[index]
         task = task_of(item)
         readings = {}
@@ -121,7 +121,7 @@ class Nupa(Benchmark[Problem]):
             given = None if torn else self.wording.extract(completion.text, task.answer, reading)
             scored = score(given, item.answer, task.answer)
             scored = scored._replace(exact_match=scored.exact_match and (completion.ended or not self.wording.whole))
-            if task.key in summary.SUMS:
+            if task.key in summary.CLASSIFIED:
                 scored = scored._replace(error="parse_error" if given is None else classify(given, item.answer))
             readings[reading] = Reading(given, *scored)
         return Scored(readings, self.wording.remarks(completion.text, item))

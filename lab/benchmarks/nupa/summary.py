@@ -16,8 +16,8 @@ RANGES = tuple(HARD.ranges)
 DOMAINS = {"S+M": ("S", "M"), "L+XL": ("L", "XL")}
 """In-domain and out-of-domain: the paper trains on S and M, and also tests beyond them."""
 
-SUMS = ("add_integer", "sub_integer")
-"""The tasks whose wrong answers have an error class."""
+CLASSIFIED = ("add_integer", "sub_integer")
+"""The tasks whose wrong answers have an error class (lab/numbers/taxonomy.py)."""
 
 
 def summarize(samples: Sequence[Sample], left_out: Mapping[str, int]) -> NupaSummary:
@@ -38,7 +38,7 @@ def _summary(task: Task, samples: Sequence[Sample], left_out: int) -> TaskSummar
             reading: {metric: _digits(task, by_length, reading, metric) for metric in METRICS} for reading in READINGS
         },
     }
-    if task.key in SUMS:
+    if task.key in CLASSIFIED:
         found["errors"] = {name: _errors(members) for name, members in by_range.items()}
     if any("first_error" in sample.remarks for sample in samples):
         found["first_errors"] = {name: _first_errors(members) for name, members in by_range.items()}

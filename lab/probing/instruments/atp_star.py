@@ -52,7 +52,7 @@ def strongest(heads: Measured, mlps: Measured) -> dict[Component, float]:
     """The largest effect of each component, over both directions of the carry and all inputs of a head."""
     assert heads.axes["carry"] == list(CARRY_DIRECTIONS)
     by_head, by_mlp = max_abs_over_directions(heads.value).max(-1), max_abs_over_directions(mlps.value)
-    found = {Component("head", *place): float(by_head[place]) for place in np.ndindex(by_head.shape)}
+    found = {Component("head", *index): float(by_head[index]) for index in np.ndindex(by_head.shape)}
     return found | {Component("mlp", layer): float(value) for layer, value in enumerate(by_mlp)}
 
 

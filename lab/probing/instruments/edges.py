@@ -128,7 +128,7 @@ def curve(
     circuits = [graph.largest(scores_UR, round(size * graph.count), signed) for size in sizes]
     left = {ablation: faithfulness(subject, pairs, circuits, ablation) for ablation in ablations}
     areas = {name: areas_of(sizes, one.value) for name, one in left.items()}
-    cpr, cmd = ({name: area[place] for name, area in areas.items()} for place in (0, 1))
+    cpr, cmd = ({name: area[which] for name, area in areas.items()} for which in (0, 1))
     by_circuit = joined("ablation", left, first=True)
     return Curve(by_circuit._replace(axes={"ablation": list(left), "share of edges": list(sizes)}), cpr, cmd)
 

@@ -77,10 +77,10 @@ def _effects(found: Found) -> dict[Component, float]:
     for measured in found.get("patching", ()):
         if {"layer", "place"} <= measured.axes.keys() and measured.name in ("effect of a head", "effect of an MLP"):
             everywhere = signed_max_over_directions(measured.at(place="everywhere").value)
-            for place in np.argwhere(np.abs(everywhere) >= _EFFECT):
-                layer, *head = map(int, place)
+            for index in np.argwhere(np.abs(everywhere) >= _EFFECT):
+                layer, *head = map(int, index)
                 part = Component("head", layer, *head) if head else Component("mlp", layer)
-                known[part] = float(everywhere[tuple(place)])
+                known[part] = float(everywhere[tuple(index)])
     return known
 
 

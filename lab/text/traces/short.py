@@ -202,10 +202,10 @@ class ShortTrace(Evaluator):
 
         if isinstance(node.slice, ast.Slice):
             step = f":{number(node.slice.step)}" if node.slice.step else ""
-            places = f"{number(node.slice.lower)}:{number(node.slice.upper)}{step}"
+            bounds = f"{number(node.slice.lower)}:{number(node.slice.upper)}{step}"
         else:
-            places = number(node.slice)
-        return f"{_text(node.value)}[{places}]"
+            bounds = number(node.slice)
+        return f"{_text(node.value)}[{bounds}]"
 
     def digits(self, node: ast.Subscript, values: Names) -> str:
         value = self.value(node, values)

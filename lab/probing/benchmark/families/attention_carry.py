@@ -36,8 +36,8 @@ def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> Kn
     values_ZD, ten_ZD = torch.zeros(2, head_width, width)
     values_ZD[0], values_ZD[1], ten_ZD[0] = at["value"], at["plus"], at["ten"]
     out_DHZ, carry_DHZ = torch.zeros(2, width, heads, head_width)
-    for one, place in head.items():
-        out_DHZ[:, place, 0] = at[one]
+    for one, index in head.items():
+        out_DHZ[:, index, 0] = at[one]
     out_DHZ[:, head["a"], 1] = at["end"]
     carry_DHZ[:, head["a"], 0] = at["carry"]
     step = 60 * math.sqrt(head_width)  # the second-best token gets e^-60 of the best one's weight
@@ -56,8 +56,8 @@ def _fixed(writer: FieldSums, head: dict[str, int], step: float) -> torch.Tensor
     """The queries of layer 0 by token, (H, T, Z): each head attends a fixed number of tokens back."""
     back = {"a": writer.back(0), "b": writer.back(1), "a at b": FIELD + 1, "decoy": writer.back(0)}
     query_HTZ = torch.zeros(len(head), writer.tokens, writer.tokens + 1)
-    for name, place in head.items():
-        query_HTZ[place, :, : writer.tokens] = step * torch.ones(writer.tokens - back[name]).diag(-back[name])
+    for name, index in head.items():
+        query_HTZ[index, :, : writer.tokens] = step * torch.ones(writer.tokens - back[name]).diag(-back[name])
     return query_HTZ
 
 
@@ -109,7 +109,7 @@ def _known(at: dict[str, torch.Tensor], head: dict[str, int]) -> Known:
         carry_heads=((0, bring.head), (1, fetch.head)),
         digit_heads=((0, head["a"]), (0, head["b"])),
         decoy=(0, head["decoy"]),
-        idle_heads=tuple((1, place) for name, place in head.items() if name != "a"),
+        idle_heads=tuple((1, index) for name, index in head.items() if name != "a"),
         directions=at,
     )
 
