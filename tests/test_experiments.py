@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
+import lab
+from lab.api import Model
+from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.results import Reading, Sample
-from lab.inference.engine import Completion
-from lab.numbers.sampling import Problem
+from lab.config.notation import FormatConfig
+from lab.config.schema import RulesConfig
+from lab.inference.engine import GREEDY, Completion
+from lab.numbers.sampling import Cell, Problem, distinct_problems
+from lab.numbers.tasks import TASKS
 from lab.probing.components import Component
 from lab.probing.pairs import carry_only
+from lab.text.rule_notation import RuleNotation
 from tests.forked import start_logged
 from tests.probing.known_adders import native_adder
 
@@ -305,6 +312,27 @@ def test_rules_that_are_held_out_are_one_edited_line_from_a_trained_one_and_no_t
             assert right not in {unseen_rules.answered(known, item.a, item.b) for known in seen}
             assert {*item.prompt(), *item.completion()} <= words
             assert item.completion()[-1 - len(right) : -1] == [*right[::-1]]
+
+
+def test_a_right_answer_counts_whatever_trace_led_to_it(monkeypatch):
+    script("many_tasks")
+    answered = importlib.import_module("shared.answered")
+    cell = Cell(TASKS["add_integer"], 3)
+    notation = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [cell], False)
+    items = distinct_problems(cell, "train", 0, 4)
+    said = [[*"12;", "answer", "is", *item.answer[::-1]] for item in items]
+    said[3][-1] = "0"  # no answer begins with a zero
+
+    class Writer:
+        def count_tokens(self, text):
+            return len(text.split())
+
+        def generate(self, requests, sampling=GREEDY, done=frozenset()):
+            yield {i: Completion(" ".join(text), 1, len(text) + 1, 0.0, "stop") for i, text in enumerate(said)}
+
+    model = Model("", Writer(), lambda items: LengthCurves(items, notation), notation.tasks, "")
+    monkeypatch.setattr(lab, "load", lambda name: model)
+    assert answered.asked_to_write(Path("run"))(items) == 3
 
 
 def test_the_heads_that_bring_a_carry_are_found_in_an_adder_whose_circuit_is_known():

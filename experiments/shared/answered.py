@@ -1,11 +1,12 @@
 """How many problems runs from scratch answer right: problems of their tasks as NUPA draws them, and hard problems.
 
 Sums and differences are hard if they have long carries (lab/numbers/additions.py), and maxima and minima are hard if
-the two numbers differ only in their last digit. Each answer is checked in one pass (`one_pass`).
+the two numbers differ only in their last digit. Each answer is checked in one pass (`one_pass`); where a model writes
+a trace first, it is asked, because a trace may differ from the rule's and still end in the right answer.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from shared.kept import Kept
@@ -13,6 +14,7 @@ from shared.one_pass import right_tokens
 from shared.streams import STREAMS
 from shared.variants import with_settings
 
+import lab
 from lab.benchmarks.length_curves.scoring import unseen_problems
 from lab.config.schema import chosen
 from lab.models.loading import ScratchRun, load_scratch
@@ -23,16 +25,29 @@ from lab.numbers.tasks import task
 
 def answered(folder: Path, lengths: Sequence[int], count: int, ids: int) -> dict[tuple[str, int], float]:
     """The share of right answers of a run by row and length. Measurements are kept beside the run and not repeated."""
-    run, kept = with_settings(load_scratch(folder), largest=ids), Kept(folder / "answered.json")
+    run, kept = load_scratch(folder), Kept(folder / "answered.json")
+    right = asked_to_write(folder) if run.config.data.style == "rule_following" else checked(run, ids)
     return {
         (row, length): kept.once(
             f"{row}, {length} digits, {count} problems, {ids} ids",
-            lambda problems=problems: right_tokens(run, problems).count(None) / count,
+            lambda problems=problems: right(problems) / count,
             "{:.3f}".format,
         )
         for length in lengths
         for row, problems in asked(run, length, count)
     }
+
+
+def checked(run: ScratchRun, ids: int) -> Callable[[Sequence[Problem]], int]:
+    """Counts the right answers of a model with that many position ids."""
+    model = with_settings(run, largest=ids)
+    return lambda problems: right_tokens(model, problems).count(None)
+
+
+def asked_to_write(folder: Path) -> Callable[[Sequence[Problem]], int]:
+    """Counts the right answers of a model that writes them, with its traces."""
+    model = lab.load(str(folder))
+    return lambda problems: sum(sample.right for sample in lab.evaluate(model, problems).samples)
 
 
 def asked(run: ScratchRun, length: int, count: int) -> Iterator[tuple[str, list[Problem]]]:
