@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
     results, rest = take_results(arguments, HERE / "results")
     given, keys = own_and_others(rest, "seeds")
     seeds = given.get("seeds", "0,1,2").split(",")
-    found = {way: [trained(way, seed, [*more, *keys]) for seed in seeds] for way, more in WAYS.items()}
+    found = {way: [trained(way, seed, [*keys, *more]) for seed in seeds] for way, more in WAYS.items()}
     config = read_config(PretrainConfig, [CONFIG, *keys], "internalize", "")
     removal, tasks = Removal(config.training.internalize, config.training.batch_size), list(map(str, config.data.tasks))
     lengths = config.evaluation.while_training
