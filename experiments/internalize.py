@@ -6,8 +6,8 @@ Trains configs/rules_internalize.yaml with each seed, and also the same model wi
 the same problems. Finished runs are not repeated. The table has a row for each task and the end of each stage: the
 number of lines removed, the words written, and exact match at the lengths that were measured during training, mean over
 the seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems). Other keys change the runs'
-config. Writes internalize.md and .png to checkpoints/results/, or to experiments/results/ with publish=true. Takes a
-quarter of an hour a seed on a free core.
+config. Writes internalize.md and .png to checkpoints/results/, or to experiments/results/ with publish=true. Takes
+half an hour a seed on a free core.
 """
 
 import sys
