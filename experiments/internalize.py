@@ -21,7 +21,7 @@ from shared.publishing import take_results
 from lab.benchmarks.results import CurvePoint
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
-from lab.drawing.figures import figure_at
+from lab.drawing.figures import figure_at, legend_below
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
@@ -92,7 +92,7 @@ def words(seeds: Curves, step: int, task: str, length: int) -> float:
 def draw(
     found: Mapping[str, Curves], tasks: Sequence[str], ends: Sequence[int], lengths: Sequence[int], path: Path
 ) -> None:
-    with figure_at(path, figsize=(9, 2.9)) as figure:
+    with figure_at(path, figsize=(9, 3.2)) as figure:
         panels = figure.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
         for axes, task in zip(panels, tasks, strict=True):
             for length in lengths:
@@ -104,7 +104,7 @@ def draw(
                 axes.plot([direct], [last], "x", color=line.get_color(), label=f"{length} digits, {NEVER}")
             axes.set(title=task, xlabel=f"words at {lengths[0]} digits", ylim=(-0.03, 1.03))
         panels[0].set_ylabel("exact match")
-        panels[0].legend(fontsize=7)
+        legend_below(figure, 4)
 
 
 if __name__ == "__main__":
