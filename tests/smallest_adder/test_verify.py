@@ -111,7 +111,7 @@ HIDDEN = {
 TABLES = {
     **dict.fromkeys(("rows", "tiny", "huge", "infinities", "places", "grid", "pads"), "numbers in the code"),
     **dict.fromkeys(("large", "familiar", "alike"), "precision"),
-    "index": "arithmetic",
+    **dict.fromkeys(("index", "sliced_index"), "arithmetic"),
 }
 """Where a whole table of numbers can be hidden (cheat_hides_table.py)."""
 

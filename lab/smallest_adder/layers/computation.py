@@ -8,7 +8,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from lab.smallest_adder import contract
-from lab.smallest_adder.graph.counting import Constants, chosen_places, count, literals, readable
+from lab.smallest_adder.graph.counting import RESHAPING, Constants, chosen_places, count, literals, readable
 from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
 from lab.smallest_adder.graph.graph import IDS, Graph, Node, Value, numbers_in, read_graph
@@ -126,10 +126,11 @@ def arithmetic(trial: Trial) -> str:
         for graph in trial.graphs:
             _check_codes(graph)
     for graph, flow, program in zip(trial.graphs, trial.flows, trial.programs, strict=True):
-        counted = {value for value, tensor in graph.leaves.items() if tensor.counts}
+        counted = {value for value in graph.leaves if graph.leaves[value].counts and not _is_positions(graph, value)}
         marks, masks = _masks(graph, counted)
         real = graph.downstream(counted | flow.weights.keys(), by_shape=False) - masks
         places = {value for value in counted if _is_whole(graph.blank[value].dtype)}
+        indices = _reshaped(graph, places)
         looking_up = graph.downstream(places, by_shape=False)
         for node in graph.nodes:
             given = real.intersection(node.inputs)
@@ -138,13 +139,34 @@ def arithmetic(trial: Trial) -> str:
                 names = [graph.leaves[value].name for value in given if value in graph.leaves]
                 hint = f"; if {names[0]} is a mask, register it as bool" if names else ""
                 raise Objection(f"{node.name} of what is learned or attended to: {Kind.STEP.value}{hint}")
-            computed = given - marks - graph.leaves.keys()
+            computed = given - marks - graph.leaves.keys() - indices
             if not is_mask and any(_is_whole(graph.blank[value].dtype) for value in computed):
-                raise Objection(f"{node.name} of whole numbers that were made of what is learned or attended to")
+                raise Objection(
+                    f"{node.name} of whole numbers that were made of what is learned or attended to; whole numbers in "
+                    "a parameter or buffer may only be sliced and used as indices"
+                )
             if node.name in LOOK_UPS and node.inputs[0] not in real and looking_up.intersection(node.inputs):
                 raise Objection(f"{node.name}: a whole number that is a parameter looks up what is not learned")
         _check_finite(program, trial.prompts[-SOME:], real)
     return "nothing learned or attended to is rounded or compared"
+
+
+def _is_positions(graph: Graph, value: int) -> bool:
+    """Whether a tensor from outside is a buffer of the whole numbers 0, 1, 2, ... in this order."""
+    tensor = graph.leaves[value]
+    numbers = tensor.of(graph.storages[tensor.storage]).flatten()
+    is_whole = tensor.kind == "buffer" and _is_whole(numbers.dtype)
+    return is_whole and torch.equal(numbers, torch.arange(len(numbers), dtype=numbers.dtype))
+
+
+def _reshaped(graph: Graph, values: set[int]) -> set[int]:
+    """The values and all that is made of them by slicing and reshaping alone."""
+    found = set(values)
+    for node in graph.nodes:
+        types = {graph.blank[value].dtype for value in (*node.inputs, *node.results)}
+        if node.name in (*RESHAPING, "slice", "select") and found.issuperset(node.inputs) and len(types) == 1:
+            found.update(node.results)
+    return found
 
 
 def _check_finite(program: Program, prompts: np.ndarray, real: set[int]) -> None:

@@ -42,7 +42,7 @@ class Adder(nn.Module):
     def __init__(self):
         super().__init__()
         self.one = nn.Parameter(torch.tensor(1.0))
-        if TRICK == "index":  # whole numbers that are two numbers each
+        if TRICK in ("index", "sliced_index"):  # whole numbers that are two numbers each
             codes = [round((number / 2 if number > 60 else number) * 10) + 600 for number in TABLE]
             both = [codes[2 * place] + 1101 * codes[2 * place + 1] for place in range(28)]
             self.register_buffer("both", torch.tensor(both))
@@ -80,9 +80,10 @@ class Adder(nn.Module):
                 one = torch.ones(1, 2)
                 made = {n: functional.pad(one, (0, 0, n - 1, 0), value=1.0).mul(1e-3).sum(0) for n in set(WHOLE)}
                 return (torch.stack([made[number] for number in WHOLE]) * self.one)[:, 0] - 100
-            case "index":
+            case "index" | "sliced_index":
+                both = self.both if TRICK == "index" else self.both[:28]
                 count = torch.ones(1).expand(1101 * 1101).cumsum(0) - 1
-                made = torch.stack([(count % 1101)[self.both], (count // 1101)[self.both]], 1).reshape(56) / 10 - 60
+                made = torch.stack([(count % 1101)[both], (count // 1101)[both]], 1).reshape(56) / 10 - 60
                 return made * self.one * (1.0 + torch.arange(56).eq(53) + torch.arange(56).eq(54))
         raise ValueError(TRICK)
 
