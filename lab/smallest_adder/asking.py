@@ -3,6 +3,7 @@
 Shapes: B sums, T tokens of a row.
 """
 
+import re
 import time
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
@@ -124,13 +125,10 @@ class AdderEngine:
 
 def _operands(prompt: Prompt) -> tuple[int, int]:
     """The two numbers of a prompt in NOTATION."""
-    words = str(prompt).split()
-    sign = f"<{TASK.key}>"
-    if words.count(sign) != 1 or words[-1] != "=":
+    found = re.fullmatch(rf"([\d ]*\d) <{TASK.key}> ([\d ]*\d) =", " ".join(str(prompt).split()))
+    if not found:
         raise ModelError(f"{str(prompt)[:60]!r}: this adder reads only sums of two integers, such as 12 + 34")
-    place = words.index(sign)
-    digits = max(place, len(words) - place - 2)
-    if digits > PLACES:
+    a, b = (number.replace(" ", "")[::-1] for number in found.groups())
+    if (digits := max(len(a), len(b))) > PLACES:
         raise ModelError(f"this adder adds numbers of at most {PLACES} digits, and one here has {digits}")
-    a, b = ("".join(reversed(part)) for part in (words[:place], words[place + 1 : -1]))
     return int(a), int(b)

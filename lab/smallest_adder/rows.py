@@ -15,8 +15,6 @@ from lab.numbers.philox import philox
 PLACES = 10
 ANSWERS = 11
 """The largest number of digits of a sum."""
-ROW = 34
-"""Tokens that a model reads before it writes the last digit."""
 
 
 def encode(a: int, b: int) -> list[int]:
@@ -36,9 +34,8 @@ def rows(a_BD: np.ndarray, b_BD: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         answers_BA[:, place] += a_BD[:, place] + b_BD[:, place]
         answers_BA[:, place + 1] = answers_BA[:, place] // 10
         answers_BA[:, place] %= 10
-    zero_B1 = np.zeros((len(a_BD), 1), dtype=np.int64)
-    row_parts = [zero_B1, a_BD, zero_B1, zero_B1, b_BD, zero_B1, answers_BA[:, :-1]]
-    return np.concatenate(row_parts, axis=1), answers_BA
+    numbers = [np.pad(number_BD, ((0, 0), (1, 1))) for number_BD in (a_BD, b_BD)]
+    return np.concatenate([*numbers, answers_BA[:, :-1]], axis=1), answers_BA
 
 
 def batch(split: str, seed: int, step: int, size: int, complements: float = 0.0) -> tuple[np.ndarray, np.ndarray]:

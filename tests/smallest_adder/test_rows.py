@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.smallest_adder.codecs import digits_of
-from lab.smallest_adder.rows import ANSWERS, ROW, batch, decode, encode, rows
+from lab.smallest_adder.rows import ANSWERS, batch, decode, encode, rows
 
 NUMBERS = st.integers(0, 10**10 - 1)
 
@@ -18,7 +18,7 @@ def test_a_row_is_both_numbers_ones_first_a_zero_around_each_and_what_was_answer
 @given(NUMBERS, NUMBERS)
 def test_a_row_is_the_prompt_and_the_sum_and_reads_back_as_it(a, b):
     ids_BT, answers_BA = rows(*np.split(digits_of([(a, b)]), 2, axis=1))
-    assert ids_BT.shape == (1, ROW)
+    assert ids_BT.shape == (1, 34)
     assert ids_BT[0].tolist() == encode(a, b) + answers_BA[0, :-1].tolist()
     assert decode(answers_BA[0].tolist()) == a + b
 

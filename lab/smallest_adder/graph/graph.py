@@ -162,8 +162,7 @@ def read_graph(sent: Any, pieces: Sequence[bytes], tokens: int) -> Graph:
                 node = node._replace(kind=Kind.SUM)
             needed.update(node.inputs)
             nodes.append(node)
-    used = [tensor for tensor in tensors if tensor.value in needed]
-    kept = [tensor if tensor in used else tensor._replace(value=None) for tensor in tensors]
+    kept = [tensor if tensor.value in needed else tensor._replace(value=None) for tensor in tensors]
     ids = [1, tokens] if sent["batch"] is True else [tokens]
     graph = Graph(ids, nodes[::-1], sent["logits"], kept, storages, {})
     return graph._replace(blank=_blank(graph))

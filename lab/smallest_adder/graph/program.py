@@ -164,14 +164,12 @@ def shaken_graph(graph: Graph) -> Graph:
 
 
 def _shaken_node(node: Node) -> Node:
-    names = [argument.name for argument in node.function._schema.arguments]
-    args = [_unless(node.places(name), given) for name, given in zip(names, node.args, strict=False)]
-    kwargs = {name: _unless(node.places(name), given) for name, given in node.kwargs.items()}
-    return node._replace(args=args, kwargs=kwargs)
-
-
-def _unless(kept: bool, given: object) -> object:
-    return given if kept else tree_map(lambda leaf: _shaken(leaf) if numbers_in(leaf) else leaf, given)
+    shaken = {
+        name: given if node.places(name) else tree_map(lambda leaf: _shaken(leaf) if numbers_in(leaf) else leaf, given)
+        for name, given in node.settings.items()
+    }
+    args = [*shaken.values()][: len(node.args)]
+    return node._replace(args=args, kwargs={name: shaken[name] for name in node.kwargs})
 
 
 def _shaken(number: int | float) -> int | float:

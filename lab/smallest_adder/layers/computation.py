@@ -118,7 +118,7 @@ def arithmetic(trial: Trial) -> str:
     code, it would stand for several numbers. If a token stands for two digits, numbers that are computed from tokens
     may only be such indices too, because the number of such a token could encode the sum of its digits. The code must
     not add or multiply the numbers of several tokens. Masks may be registered as numbers if these are 0 and 1 and are
-    only compared.
+    only compared. A buffer of consecutive positions is no parameter here, because the code could make it.
     """
     for graph in trial.graphs:
         _check_pairs(graph)
@@ -136,8 +136,11 @@ def arithmetic(trial: Trial) -> str:
             given = real.intersection(node.inputs)
             is_mask = masks.issuperset(node.results)
             if given and not is_mask and (node.kind is Kind.STEP or _compares(node, graph, real, program.fixed)):
-                names = [graph.leaves[value].name for value in given if value in graph.leaves]
-                hint = f"; if {names[0]} is a mask, register it as bool" if names else ""
+                names = [graph.leaves[value].name for value in counted if given & _reshaped(graph, {value})]
+                hint = (
+                    "; if {} is a mask, register it as bool; if it holds positions, use torch.arange" if names else ""
+                )
+                hint = hint.format(*names)
                 raise Objection(f"{node.name} of what is learned or attended to: {Kind.STEP.value}{hint}")
             computed = given - marks - graph.leaves.keys() - indices
             if not is_mask and any(_is_whole(graph.blank[value].dtype) for value in computed):
@@ -152,11 +155,11 @@ def arithmetic(trial: Trial) -> str:
 
 
 def _is_positions(graph: Graph, value: int) -> bool:
-    """Whether a tensor from outside is a buffer of the whole numbers 0, 1, 2, ... in this order."""
+    """Whether a tensor from outside is a buffer of consecutive whole numbers that begin with 0, 1 or 2."""
     tensor = graph.leaves[value]
     numbers = tensor.of(graph.storages[tensor.storage]).flatten()
-    is_whole = tensor.kind == "buffer" and _is_whole(numbers.dtype)
-    return is_whole and torch.equal(numbers, torch.arange(len(numbers), dtype=numbers.dtype))
+    is_ramp = any(bool((numbers - first == torch.arange(len(numbers))).all()) for first in range(3))
+    return tensor.kind == "buffer" and numbers.dtype != torch.bool and is_ramp
 
 
 def _reshaped(graph: Graph, values: set[int]) -> set[int]:

@@ -91,7 +91,9 @@ def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: in
         try:
             own = patch.object(torch.autograd.Function, "apply", classmethod(forward_alone))
             with own, torch.no_grad(), sdpa_kernel(SDPBackend.MATH), tape:
-                logits = torch.func.functionalize(lambda ids, given=given: first(model(_either(ids, given))))(tensor)
+                logits = torch.func.functionalize(
+                    lambda ids, given=given: first(model(given if isinstance(given, list) else ids))
+                )(tensor)
             as_many = logits.numel() in (vocabulary, vocabulary * len(ids))
             if not isinstance(logits, torch.Tensor):
                 raise TypeError(f"forward returns {type(logits).__name__}; it should return the logits")
@@ -101,10 +103,6 @@ def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: in
         except Exception as error:
             refused = refused or next((TypeError(why) for part, why in _WHY.items() if part in str(error)), error)
     raise refused or TypeError("no pass")
-
-
-def _either(ids: torch.Tensor, given: Any) -> Any:
-    return ids if isinstance(given, torch.Tensor) else given
 
 
 def first(output: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The hand-coded adder with its positions, and the distances between them, in buffers of whole numbers."""
+"""The hand-coded adder with its positions, the places from 1 on, and the distances between them in buffers."""
 
 import math
 
@@ -25,6 +25,7 @@ class Adder(nn.Module):
         self.values = nn.Parameter(torch.tensor([*map(float, range(10)), 0.0, 0.0]))
         places = torch.arange(40)
         self.register_buffer("position_ids", places.expand(1, -1), persistent=False)
+        self.register_buffer("from_one", torch.arange(1.0, 41.0))
         self.register_buffer("far", (places[:, None] - places[None, :]).clamp(min=0))
         self.scale = nn.Parameter(torch.tensor([22.0, 100.0, 95.0, 0.1]))
 
@@ -32,7 +33,7 @@ class Adder(nn.Module):
         x = self.values[ids]
         tokens = ids.shape[1]
         places = self.position_ids[0, :tokens]
-        ahead = places[None, :] > places[:, None]
+        ahead = self.from_one[None, :tokens] > places[:, None] + 1
         far = self.far[:tokens, :tokens].reshape(-1)
         scores = self.distances[far].view(tokens, tokens).masked_fill(ahead, -math.inf)
         weights = torch.softmax(scores.expand(len(ids), -1, -1), -1)
