@@ -206,6 +206,13 @@ def test_bends_in_a_row_and_steps_after_attention_are_counted():
     assert flow.steps == 6  # the mix, add, relu, tanh, add, and the product with the head
 
 
+def test_a_square_is_no_activation_but_any_other_power_is():
+    def bends(power: int) -> int:
+        return flow_of(small(lambda model, ids: logits(model, attended(model, ids) ** power))).activations
+
+    assert (bends(2), bends(9)) == (0, 1)
+
+
 def test_in_the_other_precision_a_large_number_rounds_no_more():
     large = 1.5 * 2.0**23
     graph = small(lambda model, ids: logits(model, model.table[ids] + large - large))

@@ -95,6 +95,11 @@ CHEATS = {
     "complex_sums": "size around attention",
     "sum_of_a_stack": "arithmetic",
     "index_put_adds": "arithmetic",
+    "nearly_one": "self-attention",
+    "single_queries": "attention alone",
+    "spread_queries": "attention alone",
+    "wired_attention": "attention alone",
+    "whole_logits": "arithmetic",
     "forges_a_value_twice": "graph",
     "forges_a_memory": "graph",
 }
@@ -303,6 +308,11 @@ def test_whether_attention_depends_on_tokens_is_measured():
     content = tried("untrained_linear_attention", count=20).content
     assert content is not None
     assert content > 1e-3
+
+
+@pytest.mark.slow
+def test_attention_whose_mean_weights_do_as_well_is_attention_by_position():
+    assert tried("cheat_decoy_content", count=20).content == 0
 
 
 @pytest.mark.slow

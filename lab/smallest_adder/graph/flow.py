@@ -82,7 +82,7 @@ def flow_of(graph: Graph) -> Flow:
                 layers[here] = layers[here].with_mix(numbers, queries, graph.tokens if every_position else 1)
             else:
                 carrying.update(dict.fromkeys(node.results, queries))
-        is_square = node.function is torch.ops.aten.pow.Tensor_Scalar  # as in norms
+        is_square = node.function is torch.ops.aten.pow.Tensor_Scalar and node.args[1] == 2  # as in norms
         in_a_row += node.kind is Kind.BEND and not is_square
         activations.update(dict.fromkeys(node.results, in_a_row))
         level.update(dict.fromkeys(node.results, here))

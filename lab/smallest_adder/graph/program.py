@@ -55,6 +55,7 @@ class Program:
         changes: Mapping[int, Change] | None = None,
         other_precision: bool = False,
         tick: Callable[[], Any] = lambda: None,
+        replaced: Collection[int] = (),
     ) -> None:
         """A graph that can be run.
 
@@ -64,6 +65,7 @@ class Program:
             changes: functions that are applied to values, by the number of the value.
             other_precision: compute in float64 what is written in float32, and the other way around.
             tick: called before each operation.
+            replaced: values that do not depend on the ids, but that `run` may replace with frozen ones.
         """
         self.graph, self.tick = graph, tick
         self.changes = dict(changes or {})
@@ -75,7 +77,7 @@ class Program:
         for value, tensor in graph.leaves.items():
             there = tensor.of(storages[tensor.storage])
             self.fixed[value] = _tensor_in_other_precision(there) if other_precision else there
-        moving = graph.downstream({IDS})
+        moving = graph.downstream({IDS, *replaced})
         with torch.no_grad():
             self._do([node for node in nodes if not moving.intersection(node.results)], self.fixed)
         self.nodes = [node for node in nodes if moving.intersection(node.results)]

@@ -60,8 +60,8 @@ def self_attention(trial: Trial) -> str:
     A model that adds must find the digits that it adds. Exponentials of scores must be divided by their sum, because
     undivided ones carry one more number. If they are divided, a factor for each query changes nothing. Exponentials
     that already sum to one (the logarithm of the sum was subtracted from the scores) count as a softmax. This layer
-    also measures whether attention weights depend on the tokens. If no weight ever changes, attention is a fixed causal
-    convolution, and the architecture holds the algorithm.
+    also measures whether attention weights depend on the tokens. If no weight ever changes, or if the mean weights of
+    several problems do as well, attention is a fixed causal convolution, and the architecture holds the algorithm.
     """
     if not all(flow.weights for flow in trial.flows):
         whole = trial.graphs[-1]
@@ -77,6 +77,8 @@ def self_attention(trial: Trial) -> str:
         if trial.good.any() and trial.accuracy(_reweighted(trial, change)) < contract.RIGHT_IN_OTHER_PRECISION:
             raise Objection("exponentials of scores are not divided by their sum")
     trial.content = _change_of_weights(trial)
+    if trial.good.any() and trial.accuracy(_of_the_mean(trial)) >= contract.RIGHT_IN_OTHER_PRECISION:
+        trial.content = 0.0
     looks = "at tokens" if trial.content > 1e-6 else "by position alone: a fixed causal convolution"
     return f"without it {share:.0%} is right; it looks {looks} (a weight changes by up to {trial.content:.4f})"
 
@@ -102,6 +104,20 @@ def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor, torch.Tensor]
     return changed
 
 
+def _of_the_mean(trial: Trial) -> list[Program]:
+    """The programs with the same weights in all problems: the mean of those in several."""
+    changed = []
+    for program, flow in zip(trial.programs, trial.flows, strict=True):
+        _, watched = program.run(trial.sequence(range(16))[:, : program.graph.tokens], watch=list(flow.weights))
+        means = {value: partial(_instead, weights.mean(0)) for value, weights in watched.items()}
+        changed.append(trial.program(program.graph, changes=means))
+    return changed
+
+
+def _instead(given: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+    return given
+
+
 def _even(operation: str, weights: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     return torch.full_like(weights, 1 / weights.shape[-1] if operation in SOFTMAXES else 1)
 
@@ -120,9 +136,12 @@ def _even_over_seen(operation: str, weights: torch.Tensor, scores: torch.Tensor)
 
 
 def _multiplied(seed: int, operation: str, weights: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-    """Exponentials multiplied by a random number for each query."""
+    """Exponentials multiplied by a random number for each query, or, if they already sum to one, divided by their
+    sum, because what is left of one could be a message."""
+    if operation not in EXPONENTIALS:
+        return weights / weights.sum(-1, keepdim=True).clamp_min(1e-9) if operation in SOFTMAXES else weights
     powers = np.random.default_rng(seed).uniform(-2, 2, (*weights.shape[:-1], 1))
-    return torch.from_numpy(np.exp(powers)).to(weights.dtype) * weights if operation in EXPONENTIALS else weights
+    return torch.from_numpy(np.exp(powers)).to(weights.dtype) * weights
 
 
 def _change_of_weights(trial: Trial) -> float:
@@ -142,13 +161,14 @@ def attention_alone(trial: Trial) -> str:
 
     One token is changed, and the sums that attention computes over positions keep their old values (activation
     patching, as in Geiger et al. 2021, arXiv 2106.02997, here to test where information may flow). Everything else in a
-    transformer is computed position by position. So four things are checked:
+    transformer is computed position by position. So five things are checked:
 
     - logits, and the values that attention reads, change only at the position of the changed token
     - scores change only where that token is the query or the key
     - products of weights and values, before they are summed, change only there too, if only the weights of that query
       and that key are new
     - what attention gives to one position changes nothing at any other
+    - if no other token attends to it, the token changes logits nowhere else
 
     The problems are those with the most carries, and others drawn at random. They are computed in double precision.
 
@@ -160,7 +180,7 @@ def attention_alone(trial: Trial) -> str:
     right = np.flatnonzero(trial.good[:PRACTICE])  # uniform problems come first
     drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= MANY else PRACTICE)
     places, acting = 0, 0
-    programs = [_in_double_precision(trial, program) for program in trial.programs]
+    programs = [_in_double_precision(trial, *pair) for pair in zip(trial.programs, trial.flows, strict=True)]
     for which, (program, flow) in enumerate(zip(programs, trial.flows, strict=True)):
         alone: dict[int, set[int]] = {}
         for one, other in ((-1, -2), drawn[:2].tolist(), drawn[2:4].tolist()):
@@ -172,6 +192,7 @@ def attention_alone(trial: Trial) -> str:
                 change = _Change(program, flow, same_BT, _with(same_BT, at, given_T[at]), at, flow.carrying)
                 _check_token(change, alone)
                 _check_summands(change, alone)
+                _check_unattended(change)
         acting = max(acting, _acting_constants(trial, program, flow))
         many_BT = trial.sequence(drawn[:MANY][which :: len(programs)])[:, : program.graph.tokens]
         _check_many(trial, program, flow, many_BT, alone)
@@ -184,9 +205,9 @@ def attention_alone(trial: Trial) -> str:
     return f"a token reaches other positions by attention alone, at {places} places"
 
 
-def _in_double_precision(trial: Trial, program: Program) -> Program:
+def _in_double_precision(trial: Trial, program: Program, flow: Flow) -> Program:
     is_single = all(tensor.dtype != "float64" for tensor in program.graph.leaves.values())
-    return trial.program(program.graph, other_precision=True) if is_single else program
+    return trial.program(program.graph, other_precision=is_single, replaced=flow.weights)
 
 
 class _Change:
@@ -209,16 +230,12 @@ class _Change:
         """`places_B`: the position of each row that may change. `watch`: values that are needed beside those that
         attention reads. `exchanged` makes sums over positions from the values before the change."""
         self.program, self.flow, self.tokens = program, flow, program.graph.tokens
-        self.changed_BT, self.places_B = changed_BT, places_B
+        self.same_BT, self.changed_BT, self.places_B = same_BT, changed_BT, places_B
         watch = [*flow.mixes, *flow.values, *flow.scores, *watch]
         logits_BAV, self.before = program.run(same_BT, watch)
         self.sums = {mix: self.before[mix] for mix in flow.mixes}
         changed_BAV, self.after = program.run(changed_BT, watch, {**self.sums, **exchanged(self.before)})
-        differs_BA: np.ndarray = (~_same(logits_BAV, changed_BAV)).any(-1).numpy()
-        own_B = places_B - (self.tokens - differs_BA.shape[1])
-        rows = np.flatnonzero((own_B >= 0) & (own_B < differs_BA.shape[1]))
-        differs_BA[rows, own_B[rows]] = False
-        self.logits_elsewhere_B: np.ndarray = np.any(differs_BA, axis=-1)
+        self.logits_elsewhere_B = _logits_elsewhere(logits_BAV, changed_BAV, places_B, self.tokens)
 
     def is_elsewhere(self, rows: slice = slice(None)) -> bool:
         """Whether logits, or values that attention reads, change at other positions of some rows."""
@@ -280,6 +297,21 @@ def _check_summands(change: _Change, alone: Mapping[int, set[int]]) -> None:
                 raise Objection(f"the token at {place} changes how attention reads others, before it sums over them")
 
 
+def _check_unattended(change: _Change) -> None:
+    """Raises Objection if a token to which no other attends changes logits elsewhere: then something else than
+    attention weights moves it, such as a matrix in the code."""
+    weights = {}
+    for value, axis in change.flow.axes.items():
+        weights[value] = change.before[value].clone()
+        for row, place in enumerate(change.places_B.tolist()):
+            keys = weights[value][row].movedim(axis, -1)
+            others = torch.arange(keys.shape[-2]) != (place if keys.shape[-2] == change.tokens else -1)
+            keys[..., others, place : place + keys.shape[-1] - change.tokens + 1] = 0
+    one_BAV, other_BAV = (change.program.run(ids, frozen=weights)[0] for ids in (change.same_BT, change.changed_BT))
+    if _logits_elsewhere(one_BAV, other_BAV, change.places_B, change.tokens).any():
+        raise Objection("a token to which no other attends changes something elsewhere")
+
+
 def _check_many(trial: Trial, program: Program, flow: Flow, same_BT: np.ndarray, alone: dict[int, set[int]]) -> None:
     """Exchanges one token in each of many problems, because code may act in some problems alone. Raises Objection."""
     given_BT = np.roll(same_BT, 1, 0)
@@ -310,20 +342,26 @@ def _acting_constants(trial: Trial, program: Program, flow: Flow) -> int:
 def _check_positions(trial: Trial, program: Program, flow: Flow, many_BT: np.ndarray) -> None:
     """Raises Objection if what attention gives to one position changes another, and not by way of attention.
 
-    Each position is tried in one problem, and a random one in each of many problems.
+    Each position is tried in one problem, and a random one in each of many problems. Sums for single queries belong to
+    one position each, and no position may be given more numbers than were counted.
     """
-    tokens = program.graph.tokens
+    tokens, single = program.graph.tokens, np.zeros(program.graph.tokens, dtype=np.int64)
     one_T, other_T = (trial.sequence(place)[:tokens] for place in (-1, -2))
-    for mix in (mix for mix, queries in flow.mixes.items() if queries > 1):
-        for view, dim, shift in _ways(program.graph.shape(mix), tokens):
+    for mix, queries in flow.mixes.items():
+        shape = program.graph.shape(mix)
+        alone = (((*shape, 1), len(shape), -place) for place in (0, *range(tokens - 1, 0, -1)))
+        for view, dim, shift in _ways(shape, tokens) if queries > 1 else alone:
             each = np.arange(view[dim])
             drawn = np.random.default_rng(trial.seed).integers(0, len(each), len(many_BT))
             one = (np.repeat(one_T[None], len(each), 0), np.repeat(other_T[None], len(each), 0), each)
             many = (many_BT, np.roll(many_BT, 1, 0), drawn)
             if all(_apart(program, flow, mix, (view, dim, shift), *problems) for problems in (one, many)):
+                single[-shift] += shape.numel() * (queries == 1)
                 break
         else:
             raise Objection("what attention gives to one position changes others, and not by way of attention")
+    if single[1:].max() > max(flow.carried_in_all, contract.CARRIED_IN_ALL):
+        raise Objection(f"attention gives {single[1:].max()} numbers to one position, and fewer to others")
 
 
 def _ways(shape: Sequence[int], tokens: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
@@ -371,6 +409,12 @@ def _with(ids_BT: np.ndarray, places_B: np.ndarray, given_B: np.ndarray) -> np.n
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return (one == other) | (one.isnan() & other.isnan())
+
+
+def _logits_elsewhere(one_BAV: torch.Tensor, other_BAV: torch.Tensor, places_B: np.ndarray, tokens: int) -> np.ndarray:
+    """For each row, whether logits differ at another position than the row's own."""
+    differs_BA = (~_same(one_BAV, other_BAV)).any(-1).numpy()
+    return (differs_BA & (np.arange(tokens)[-differs_BA.shape[1] :] != places_B[:, None])).any(-1)
 
 
 def _local(one_B: torch.Tensor, other_B: torch.Tensor, places_B: np.ndarray, tokens: int) -> bool:

@@ -150,6 +150,8 @@ def arithmetic(trial: Trial) -> str:
                 )
             if node.name in LOOK_UPS and node.inputs[0] not in real and looking_up.intersection(node.inputs):
                 raise Objection(f"{node.name}: a whole number that is a parameter looks up what is not learned")
+        if graph.logits in real and _is_whole(graph.blank[graph.logits].dtype):
+            raise Objection("the logits are whole numbers: they have been rounded")
         _check_finite(program, trial.prompts[-SOME:], real)
     return "nothing learned or attended to is rounded or compared"
 
