@@ -40,4 +40,5 @@ def test_a_wheel_finds_its_configs_and_its_zoo_from_an_empty_folder(installed, t
     assert resolved["training"]["max_steps"] == 2
     assert "sweeps/positions" in lab(installed, tmp_path, "list", "configs")
     assert "46 (right)" in lab(installed, tmp_path, "ask", "zoo/adds-4-digits", "12 + 34")
+    assert "46 (right)" in lab(installed, tmp_path, "ask", "zoo/answers-after-traces", "12 + 34")  # with configs/rules
     assert not list(tmp_path.iterdir())

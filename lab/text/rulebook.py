@@ -29,6 +29,8 @@ from lab.numbers.tasks import TASKS, Task
 
 RULES = Path(__file__).parent / "rules"
 """The folder of the lab's own rules."""
+_ROOTS = Path(__file__).parents[1:3]
+"""Where the lab's configs lie: in a wheel, or in a checkout."""
 
 CALLS = ("int", "str", "len", "max", "min", "abs", "bool", "range")
 METHODS = (
@@ -63,14 +65,20 @@ class Rule:
     """The compiled code of expressions that have been evaluated, so that each of them is compiled only once."""
 
 
+def located(folder: Path) -> Path:
+    """The folder of this path, or, if there is none, the one that comes with the lab: shipped configs name
+    configs/rules wherever they are used, in a checkout or from a wheel."""
+    return next((place for place in (folder, *(root / folder for root in _ROOTS)) if place.is_dir()), folder)
+
+
 def rule_file(task: Task, folder: Path | None = None) -> Path | None:
-    """The rule file of a task, from `folder` or else from the lab's own rules; None if there is none.
+    """The rule file of a task, from `folder` (see `located`) or else from the lab's own rules; None if there is none.
 
     Hard and easy variants share one rule (max_integer.py).
     """
     base = task.name.removesuffix("_easy").removesuffix("_hard")
     names = [f"{name}_{task.representation.name}.py" for name in (task.name, base)]
-    files = [parent / name for parent in (folder, RULES) if parent for name in names]
+    files = [parent / name for parent in (folder and located(folder), RULES) if parent for name in names]
     return next((path for path in files if path.is_file()), None)
 
 
@@ -93,6 +101,7 @@ def rule_of(task: Task, unit: int | None = None, folder: Path | None = None) -> 
 
 def check_folder(folder: Path) -> None:
     """Raises RuleError if the folder does not exist, or contains no rule for any task."""
+    folder = located(folder)
     if not folder.is_dir():
         raise RuleError(f"data.rules.folder or benchmark.rules.folder: there is no folder {folder}")
     if not any(rule_file(task, folder) in set(folder.iterdir()) for task in TASKS.values()):

@@ -27,6 +27,7 @@ def test_each_model_has_a_card_that_says_how_to_open_it_and_how_it_was_trained()
     found = sources.zoo()
     scratch = {"adds-4-digits", "adds-1000", "adds-1000-from-four", "adds-10-without-locality", "subtracts"}
     scratch |= {"adds-10-rope", "adds-as-written", "adds-floats", "adder-8-parameters", "adder-gpt"}
+    scratch |= {"answers-after-traces"}
     assert {"zoo/adds-in-prose", *(f"zoo/{name}" for name in scratch)} <= set(found)
     for name, folder in found.items():
         card = (folder / "README.md").read_text()
@@ -173,3 +174,9 @@ def test_a_model_of_running_totals_has_ids_for_any_number_of_digits_and_no_task_
     with pytest.raises(SystemExit):
         evaluate(["nupa_smollm2", "engine.model.name=zoo/long-sums", f"output={tmp_path}", "name=sums"])
     assert "this model knows no task of NUPA" in capsys.readouterr().err
+
+
+def test_a_model_that_learned_with_traces_answers_directly_where_its_rules_are_not():
+    [sample] = lab.evaluate("zoo/answers-after-traces", [addition("carries", 8, 0, 0)]).samples
+    assert sample.right
+    assert sample.completion.text.startswith("answer is")
