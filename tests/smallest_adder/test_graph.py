@@ -129,6 +129,17 @@ def test_a_value_that_would_take_all_memory_is_refused_before_it_is_made():
         small(lambda model, ids: logits(model, model.table[ids]) + 0 * torch.zeros(3000, 1).expand(-1, 3000).sum())
 
 
+def test_values_that_would_together_take_all_memory_are_refused():
+    def forward(model, ids):
+        wide = torch.zeros(2000, 1).expand(-1, 1000) * model.table[ids].sum()
+        for _ in range(16):
+            wide = wide + wide
+        return logits(model, model.table[ids]) + 0 * wide.sum()
+
+    with pytest.raises(ValueError, match="numbers in all values; at most"):
+        small(forward)
+
+
 def test_the_greedy_loop_sees_nothing_of_what_is_to_come():
     graph = small(
         lambda model, ids: (

@@ -218,7 +218,8 @@ def test_there_are_honest_models_of_all_common_forms():
     "name", [name if name in QUICK_CHEATS else pytest.param(name, marks=pytest.mark.slow) for name in CHEATS]
 )
 def test_every_cheat_is_rejected_by_its_layer(name):
-    assert CHEATS[name] in rejections(tried(f"cheat_{name}"))
+    # with a fixed seed, because what matters in one problem of a hundred is seen with most seeds only
+    assert CHEATS[name] in rejections(tried(f"cheat_{name}", seed=1))
 
 
 def tricked(name: str, trick: str) -> dict[str, str]:

@@ -18,7 +18,8 @@ from lab.smallest_adder.graph.operations import NUMBER_TYPES, Kind, operation
 IDS = 0
 MOST_NODES = 5_000
 LARGEST_VALUE = 1 << 22
-"""The most elements that a value may have, for one sequence."""
+LARGEST_IN_ALL = 1 << 25
+"""The most elements that a value may have, and that all values may have together, for one sequence."""
 
 
 class Value(int):
@@ -211,7 +212,7 @@ def _arguments(sent: Any) -> Any:
 
 
 def _blank(graph: Graph) -> dict[int, torch.Tensor]:
-    """Every value on torch's device without memory. Raises ValueError if one is too large."""
+    """Every value on torch's device without memory. Raises ValueError if one is too large, or all of them are."""
     values = {IDS: torch.empty(tuple(graph.ids), dtype=torch.int64, device="meta")}
     for value, tensor in graph.leaves.items():
         values[value] = tensor.of(graph.storages[tensor.storage]).to("meta")
@@ -221,4 +222,6 @@ def _blank(graph: Graph) -> dict[int, torch.Tensor]:
         values.update(zip(node.results, results, strict=True))
         if any(math.prod(result.shape) > LARGEST_VALUE for result in results):
             raise ValueError(f"{node.name}: a value of over {LARGEST_VALUE:,} numbers")
+    if (numbers := sum(value.numel() for value in values.values())) > LARGEST_IN_ALL:
+        raise ValueError(f"{numbers:,} numbers in all values; at most {LARGEST_IN_ALL:,}")
     return values

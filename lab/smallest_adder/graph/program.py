@@ -21,7 +21,8 @@ from torch.utils._pytree import tree_map
 from lab.smallest_adder.graph.graph import IDS, Graph, Node, numbers_in, real_parts
 
 MOST_AT_ONCE = 1024
-NUMBERS_AT_ONCE = 1 << 22
+NUMBERS_AT_ONCE = 1 << 27
+"""The most sequences of a pass, and the most numbers in all values of a pass, which are kept until it ends."""
 
 # an operation without a rule for vmap is only slow, so no warning is needed
 torch._C._functorch._set_vmap_fallback_warning_enabled(False)  # pyright: ignore[reportAttributeAccessIssue]
@@ -81,8 +82,8 @@ class Program:
         with torch.no_grad():
             self._do([node for node in nodes if not moving.intersection(node.results)], self.fixed)
         self.nodes = [node for node in nodes if moving.intersection(node.results)]
-        largest = max(graph.shape(value).numel() for value in moving)
-        self.at_once = max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // max(1, largest)))
+        numbers = sum(graph.shape(value).numel() for value in moving)
+        self.at_once = max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // max(1, numbers)))
 
     def logits(self, ids_BT: np.ndarray) -> torch.Tensor:
         """The logits, (B, A, V)."""
