@@ -1,4 +1,5 @@
-"""How long the problems of each task may be for one model of many tasks. Each answer is checked in one pass.
+"""How long the problems of each task may be for one model of many tasks. Each answer is checked in one pass, or
+written by the model if it writes a trace first.
 
     python experiments/many_tasks.py RUN[,RUN ...] [digits=10,20,50,100] [problems=100] [ids=256] [name=many_tasks]
                                      [publish=true] [output=FOLDER]
@@ -6,9 +7,9 @@
 RUN is a run directory of `lab.pretrain`, one a seed. Besides the problems of each task as NUPA draws them there are
 hard ones: sums and differences of long carries (lab/numbers/additions.py), and maxima and minima of two numbers that
 differ only in their last digit. `ids` is how many coupled position ids there are; more make room for longer numbers and
-change nothing else, because relative keys know only small distances. Prints exact match by task and length, mean over
-the seeds (95 % over seeds and problems), writes it to NAME.md, and draws it as a heat map. Measurements are kept beside
-each run and are not repeated.
+change nothing else, because relative keys know only small distances (a model that writes traces keeps its own number).
+Prints exact match by task and length, mean over the seeds (95 % over seeds and problems), writes it to NAME.md, and
+draws it as a heat map. Measurements are kept beside each run and are not repeated.
 """
 
 import sys

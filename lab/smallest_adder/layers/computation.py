@@ -137,10 +137,8 @@ def arithmetic(trial: Trial) -> str:
             is_mask = masks.issuperset(node.results)
             if given and not is_mask and (node.kind is Kind.STEP or _compares(node, graph, real, program.fixed)):
                 names = [graph.leaves[value].name for value in counted if given & _reshaped(graph, {value})]
-                hint = (
-                    "; if {} is a mask, register it as bool; if it holds positions, use torch.arange" if names else ""
-                )
-                hint = hint.format(*names)
+                hint = "; if {} is a mask, register it as bool; if it holds positions, use torch.arange"
+                hint = hint.format(names[0]) if names else ""
                 raise Objection(f"{node.name} of what is learned or attended to: {Kind.STEP.value}{hint}")
             computed = given - marks - graph.leaves.keys() - indices
             if not is_mask and any(_is_whole(graph.blank[value].dtype) for value in computed):
