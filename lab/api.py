@@ -293,7 +293,7 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     """
     from lab.probing.bridge import Subject, open_model
     from lab.probing.catalogue import INSTRUMENTS, Session
-    from lab.probing.config import ProbeConfig
+    from lab.probing.config import COMPETENCE, ProbeConfig
 
     own = model if isinstance(model, Subject) else None
     if own and "template" in settings:
@@ -314,7 +314,7 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
         sums.setdefault("column", 2 if sums["trained"] >= 4 else 1)
     config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
     session = Session(own or open_model(name, config.sums.template), config)
-    return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in ("competence", *config.instruments)})
+    return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in (COMPETENCE, *config.instruments)})
 
 
 def _checked(kind: type[_Section], **values: Any) -> _Section:

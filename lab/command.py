@@ -22,6 +22,7 @@ from lab.config.describing import did_you_mean, help_text
 from lab.config.loading import dump, load
 from lab.config.schema import Section
 from lab.errors import ConfigError, exit_cleanly
+from lab.shipped import shipped_configs
 
 Config = TypeVar("Config", bound=Section)
 
@@ -38,8 +39,6 @@ COMMANDS = {
     "export": "write a model as files for other programs",
     "list": "list the tasks, models, configs or runs",
 }
-
-_HERE = Path(__file__).parent
 
 
 def entry_point(main: Callable[[list[str]], None]) -> Callable[..., None]:
@@ -179,13 +178,6 @@ def _exists(path: Path) -> bool:
 def is_config(word: str) -> bool:
     """Whether a word names a config rather than a run: a YAML file, or the name of a shipped config."""
     return word.endswith((".yaml", ".yml")) or word in shipped_configs()
-
-
-def shipped_configs() -> dict[str, Path]:
-    """The configs that come with the lab, by name: those in the wheel, or in a checkout those of configs/."""
-    folder = next(folder for folder in (_HERE / "configs", _HERE.parent / "configs") if folder.is_dir())
-    files = [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("sweeps/*.yaml"))]
-    return {str(file.relative_to(folder).with_suffix("")): file for file in files}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import distributed
-from lab.command import ResultsFolder, entry_point, is_config, is_word, read_config, read_options, shipped_configs
+from lab.command import ResultsFolder, entry_point, is_config, is_word, read_config, read_options
 from lab.config.describing import did_you_mean
 from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import Section
@@ -23,6 +23,7 @@ from lab.errors import ConfigError
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.runs import Run, put_in_place
+from lab.shipped import shipped_configs
 
 COMMAND = "lab evaluate"
 

@@ -10,12 +10,13 @@ lab list lm-eval             the folder of tasks for lm-evaluation-harness
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.command import entry_point, shipped_configs
+from lab.command import entry_point
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
 from lab.drawing.lines import Console
 from lab.drawing.tables import Table
 from lab.errors import ConfigError
+from lab.shipped import shipped_configs
 
 
 @entry_point

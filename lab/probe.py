@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from lab.command import entry_point, is_word, read_config
 from lab.errors import LabError, ModelError
 from lab.models.sources import check_name
-from lab.probing.config import BenchmarkConfig, ProbeConfig
+from lab.probing.config import COMPETENCE, LOOK_FOR, BenchmarkConfig, ProbeConfig
 from lab.progress import quiet_libraries
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def probe(config: ProbeConfig) -> None:
     session = Session(open_model(config.subject, config.sums.template), config)
     with config.open_run() as run:
         run.record_environment(device=str(session.subject.device))
-        sections = [_measured(session, run, name) for name in ("competence", *config.instruments)]
+        sections = [_measured(session, run, name) for name in (COMPETENCE, *config.instruments)]
         found = [part for section in sections for part in section.measured]
         run.write_text("tables.md", "\n\n".join(table(part).page() for part in found))
         heads = circuit({section.name: section.measured for section in sections}).heads
@@ -95,7 +95,7 @@ def _measured(session: "Session", run: "Run", name: str) -> "Section":
     from lab.probing.catalogue import INSTRUMENTS
     from lab.probing.measured import Measured
     from lab.probing.report.page import Section
-    from lab.probing.report.verdicts import LOOK_FOR, unable, verdicts
+    from lab.probing.report.verdicts import unable, verdicts
 
     stored = f"probe_{name}"
     try:

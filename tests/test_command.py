@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from lab.command import COMMANDS, find_config, main, read_config, read_options, shipped_configs
+from lab.command import COMMANDS, find_config, main, read_config, read_options
 from lab.config.commands import command_of
 from lab.config.describing import help_text
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import keys_of, load
 from lab.config.schema import RunConfig, Section
 from lab.errors import ConfigError
+from lab.shipped import shipped_configs
 from lab.sweeping.config import COMMANDS as SWEPT
 
 

@@ -3,12 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.command import COMMANDS, shipped_configs
+from lab.command import COMMANDS
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
 from lab.list import main, opening
 from lab.numbers.tasks import TASKS
 from lab.runs import Run
+from lab.shipped import shipped_configs
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from lab import shipped
 from lab.errors import ModelError
 
 
@@ -42,14 +43,11 @@ EMBEDDED = {
 
 
 ZOO = "zoo/"
-_ZOO_FOLDERS = (Path(__file__).parents[1] / "zoo", Path(__file__).parents[2] / "checkpoints" / "zoo")
-"""Where the zoo is: in the wheel, or in a checkout."""
 
 
 def zoo() -> dict[str, Path]:
     """The folders of the zoo by the names that open them."""
-    folder = next((one for one in _ZOO_FOLDERS if one.is_dir()), _ZOO_FOLDERS[-1])
-    return {f"{ZOO}{card.parent.name}": card.parent for card in sorted(folder.glob("*/README.md"))}
+    return {f"{ZOO}{card.parent.name}": card.parent for card in sorted(shipped.ZOO.glob("*/README.md"))}
 
 
 def resolve(name: str) -> str:

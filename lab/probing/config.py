@@ -1,16 +1,22 @@
 """The config of `lab.probe`: a model, the sums that it is asked, and the instruments. Does not import torch."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
 
+import yaml
 from pydantic import Field, field_validator, model_validator
 
 from lab.config.schema import LONGEST, RunConfig, Section
 
-Instrument = Literal[
-    "alignment", "destinations", "ablation", "patching", "attribution", "path_patching", "edges", "head_contents",
-    "probes", "interchange", "illusion", "logit_lens", "logit_attribution", "fourier", "helix", "heuristics",
-    "surgery", "remap",
-]  # fmt: skip
+COMPETENCE = "competence"
+"""The instrument that every probing run begins with."""
+LOOK_FOR: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("instruments.yaml").read_text(encoding="utf-8"))
+"""Every instrument by name, and what to look for in its figures."""
+if TYPE_CHECKING:
+    Instrument = str
+else:
+    Instrument = Literal[tuple(name for name in LOOK_FOR if name != COMPETENCE)]
 
 
 class SumsConfig(Section):

@@ -26,11 +26,10 @@ from typing import Any
 
 from lab.errors import RuleError
 from lab.numbers.tasks import TASKS, Task
+from lab.shipped import CONFIGS
 
 RULES = Path(__file__).parent / "rules"
 """The folder of the lab's own rules."""
-_ROOTS = Path(__file__).parents[1:3]
-"""Where the lab's configs lie: in a wheel, or in a checkout."""
 
 CALLS = ("int", "str", "len", "max", "min", "abs", "bool", "range")
 METHODS = (
@@ -68,7 +67,8 @@ class Rule:
 def located(folder: Path) -> Path:
     """The folder of this path, or, if there is none, the one that comes with the lab: shipped configs name
     configs/rules wherever they are used, in a checkout or from a wheel."""
-    return next((place for place in (folder, *(root / folder for root in _ROOTS)) if place.is_dir()), folder)
+    places = (folder, CONFIGS.parent / folder)
+    return next((place for place in places if place.is_dir()), folder)
 
 
 def rule_file(task: Task, folder: Path | None = None) -> Path | None:

@@ -1,10 +1,8 @@
-"""What the instruments found, in sentences, and what to look for in their figures."""
+"""What the instruments found, in sentences."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
-import yaml
 
 from lab.probing.components import Component
 from lab.probing.instruments import illusion
@@ -23,9 +21,6 @@ _BRINGS = 0.1
 _THE = {"carry": "the carry", "straight line": "a straight line"}
 _LINES = 5
 """The largest number of lines in the summary at the end of a command."""
-
-LOOK_FOR: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("look_for.yaml").read_text(encoding="utf-8"))
-"""What to look for in the figures of each instrument."""
 
 
 def verdicts(name: str, measured: Sequence[Measured]) -> list[str]:
