@@ -82,15 +82,14 @@ _SCHEMAS = {"finetune": FinetuneConfig, "pretrain": PretrainConfig, "adder": Add
 
 
 def _model(run: Path, folder: Path, options: ExportOptions) -> None:
-    file = run / "config.yaml"
-    command = command_of(keys_of(file)) if file.is_file() else None
+    command = Run(run).command
     if command not in _SCHEMAS:
         raise RunError(f"{run}: not a run of lab finetune, lab pretrain or lab adder train")
     adder, to = command == "adder", options.to or ("merged" if command == "finetune" else "scratch")
     if adder and to != "scratch":
         raise ConfigError(f"to={to}: an adder is exported with to=scratch, or without to=")
     dtype = options.dtype or ("float32" if adder else "bfloat16")
-    config: Any = load(_SCHEMAS[command], file, [])
+    config: Any = load(_SCHEMAS[command], run / "config.yaml", [])
     with put_in_place(folder) as made:
         if adder:
             from lab.smallest_adder.training import export as export_adder

@@ -216,8 +216,10 @@ class Run:
 
     @property
     def command(self) -> str | None:
-        """The command that made the run: as it was recorded, or as it follows from the config; None if unknown. Raises
-        `RunError` if the config is damaged."""
+        """The command that made the run: as it was recorded, or as it follows from the config; None if unknown, or if
+        this is no run. Raises `RunError` if the config is damaged."""
+        if not (self.path / "config.yaml").is_file():
+            return None
         if (self.path / "environment.json").is_file() and (recorded := self.read_json("environment").get("command")):
             return recorded
         return command_of(self.settings)

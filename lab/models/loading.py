@@ -12,14 +12,13 @@ import yaml
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.commands import command_of
-from lab.config.loading import keys_of
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import adapters, pretrained, sources, swaps
 from lab.models.scratch import NumberLlama
 from lab.models.swapped_llama import SwappedLlama
+from lab.runs import Run
 from lab.text.scratch_notation import ScratchNotation, notation_of
 
 
@@ -67,7 +66,7 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     folder = Path(config.name)
     is_run = (folder / "config.yaml").is_file()
     if is_run:
-        if command_of(keys_of(folder / "config.yaml")) == "adder":
+        if Run(folder).command == "adder":
             raise ModelError(f"{config.name}: only lab ask, lab.load, lab evaluate and lab adder open a smallest adder")
         folder = folder / "model"
         if not folder.is_dir():

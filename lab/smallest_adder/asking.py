@@ -13,13 +13,12 @@ import yaml
 from safetensors.torch import load_file
 from torch import nn
 
-from lab.config.commands import command_of
 from lab.config.evaluation import LocalEngineConfig
-from lab.config.loading import keys_of
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.errors import ConfigError, ModelError
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.numbers.tasks import task
+from lab.runs import Run
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.models import build
 from lab.smallest_adder.rows import ANSWERS, PLACES, decode, encode
@@ -37,8 +36,7 @@ AT_ONCE = 1000
 
 def is_adder(folder: Path) -> bool:
     """Whether a folder is a run of `lab adder train`."""
-    config = folder / "config.yaml"
-    return config.is_file() and command_of(keys_of(config)) == "adder"
+    return Run(folder).command == "adder"
 
 
 def check_attention(config: LocalEngineConfig) -> None:
