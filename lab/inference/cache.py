@@ -87,7 +87,7 @@ class RaggedCache(Cache):
         """Keep only these rows."""
         self.rows = len(rows)
         for buffers in self._buffers:
-            buffers[:] = [buffer[torch.tensor(rows, device=buffer.device)] for buffer in buffers]
+            buffers[:] = [buffer.index_select(0, torch.tensor(rows, device=buffer.device)) for buffer in buffers]
 
     def _empty(self, like: torch.Tensor, rows: int) -> torch.Tensor:
         # Zeros, because masked values are multiplied by 0, and uninitialised memory may hold NaN.

@@ -24,6 +24,7 @@ from lab.inference.cache import RaggedCache
 from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling, never
 from lab.inference.prefill import PromptReader
 from lab.inference.speculation import Drafter, Passages
+from lab.models.packed_weights import packed_weights
 from lab.models.paths import attend_along_paths
 from lab.models.row_places import written_places
 from lab.models.swaps import swap_of
@@ -66,20 +67,21 @@ class LocalEngine(ModelEngine):
         as a whole."""
         prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
         reader = PromptReader(self.model, [request.group for request in requests], prompts)
-        for batch in self._sorted(requests, prompts):
-            if done >= set(batch):
-                continue
-            groups: defaultdict[str, Passages] = defaultdict(Passages)
-            rows = []
-            for i in batch:
-                chooser = _Chooser(sampling, i) if sampling.temperature else None
-                # a batch uses nothing that another batch has written, so that a resumed run computes the same
-                passages = groups[requests[i].group] if self.speculation else None
-                rows.append(_Row(i, requests[i], prompts[i], chooser, passages, self.decode))
-            for finished in self._complete(rows, reader):
-                wanted = {row.index: self._completion(row) for row in finished if row.index not in done}
-                if wanted:
-                    yield wanted
+        with packed_weights(self.model):
+            for batch in self._sorted(requests, prompts):
+                if done >= set(batch):
+                    continue
+                groups: defaultdict[str, Passages] = defaultdict(Passages)
+                rows = []
+                for i in batch:
+                    chooser = _Chooser(sampling, i) if sampling.temperature else None
+                    # a batch uses nothing that another batch has written, so that a resumed run computes the same
+                    passages = groups[requests[i].group] if self.speculation else None
+                    rows.append(_Row(i, requests[i], prompts[i], chooser, passages, self.decode))
+                for finished in self._complete(rows, reader):
+                    wanted = {row.index: self._completion(row) for row in finished if row.index not in done}
+                    if wanted:
+                        yield wanted
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """See `BatchingEngine`."""

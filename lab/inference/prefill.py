@@ -80,11 +80,7 @@ class PromptReader:
         )
         paths = [torch.tensor([*range(known), *(known + node for node in path)]) for path in tree.paths]
         nodes_BL = pad_sequence(paths, batch_first=True).to(device)
-        # (1, heads, S + T, width) to (B, heads, L, width): each prompt gets the states along its own path
-        return output.logits[0], [
-            (keys[0, :, nodes_BL].transpose(0, 1), values[0, :, nodes_BL].transpose(0, 1))
-            for keys, values in _layers(cache)
-        ]
+        return output.logits[0], [(_along(keys, nodes_BL), _along(values, nodes_BL)) for keys, values in _layers(cache)]
 
     def _seen(self, tree: PrefixTree, known: int) -> dict[str, Any]:
         """Which tokens each node of a tree sees, if the tree follows `known` tokens."""
@@ -105,6 +101,11 @@ class PromptReader:
                 self.model(input_ids=ids_1S, past_key_values=cache, logits_to_keep=1)
             self._start, self._states = start, _layers(cache)
         return self._states
+
+
+def _along(states: torch.Tensor, nodes_BL: torch.Tensor) -> torch.Tensor:
+    """From (1, heads, S + T, width) to (B, heads, L, width): each prompt gets the states along its own path."""
+    return states[0].index_select(1, nodes_BL.flatten()).unflatten(1, nodes_BL.shape).transpose(0, 1)
 
 
 def _layers(cache: DynamicCache) -> States:

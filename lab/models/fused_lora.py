@@ -76,6 +76,11 @@ def _forward(module: LoraLinear, x: torch.Tensor) -> torch.Tensor:
     if module.disable_adapters or module.merged:
         return base(x)
     (name,) = module.active_adapters
-    down, up = module.lora_A[name].weight, module.lora_B[name].weight
-    out_NE = LoraProduct.apply(x.flatten(0, -2), base.weight, down, up, module.scaling[name])
-    return out_NE.unflatten(0, x.shape[:-1])  # type: ignore[union-attr]
+    down: Any = module.lora_A[name].weight
+    up: Any = module.lora_B[name].weight
+    x_ND, scale = x.flatten(0, -2), module.scaling[name]
+    if torch.is_grad_enabled():
+        out_NE: Any = LoraProduct.apply(x_ND, base.weight, down, up, scale)
+    else:  # the base layer may have packed weights
+        out_NE = torch.addmm(base(x_ND), x_ND @ down.to(x.dtype).T, up.to(x.dtype).T, alpha=scale)
+    return out_NE.unflatten(0, x.shape[:-1])

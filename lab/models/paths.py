@@ -28,6 +28,9 @@ ROWS_AT_ONCE = 8
 """The number of rows whose scores a CPU computes at once. A GPU computes all rows at once: there, starting an operation
 costs more than what it computes for padding."""
 
+_HIDDEN = -1e30
+"""The score of a hidden key. It is not -inf, because padding may see no key, and softmax would then be NaN."""
+
 
 class Paths(NamedTuple):
     """Which nodes of a tree each row needs.
@@ -126,7 +129,7 @@ def path_attention(
     to_words, to_digits = (query, query) if spacing is None else spacing.both(query)
     if paths is None:
         if spacing is None:
-            out_BQHD, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scale, **others)
+            out_BQHD = _attention(module, query, key, value, attention_mask, scaling=scale, **others)
         else:
             assert attention_mask is not None
             digits_BK = spacing.digits_BK
@@ -155,6 +158,37 @@ def path_attention(
             out_BQHD, query_BHQD, *(part.unflatten(0, (rows, groups)) for part in (key_RKD, value_RKD))
         )
     return out_BQHD.flatten(0, 1).index_select(0, paths.found_N)[None], None
+
+
+def _attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float,
+    **others: Any,
+) -> torch.Tensor:
+    """The attention of transformers, (B, Q, H, D). For a few queries on a CPU, `_few_queries` computes it faster."""
+    few = query.shape[2] <= LONGEST and query.device.type == "cpu" and not torch.is_grad_enabled()
+    if few and attention_mask is not None and attention_mask.dtype == torch.bool:
+        return _few_queries(query, key, value, attention_mask, scaling)
+    return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **others)[0]
+
+
+def _few_queries(
+    query_BHQD: torch.Tensor, key_BGKD: torch.Tensor, value_BGKD: torch.Tensor, visible_B1QK: torch.Tensor, scale: float
+) -> torch.Tensor:
+    """Attention (B, Q, H, D) with one product for all heads that share keys, so that keys need not be copied for each
+    of them. Scores are in float32, as in the attention of transformers."""
+    rows, heads, queries, width = query_BHQD.shape
+    matrices, keys = rows * key_BGKD.shape[1], key_BGKD.shape[2]
+    query_RQD = (query_BHQD * scale).reshape(matrices, -1, width).float()
+    scores_RQK = torch.bmm(query_RQD, key_BGKD.reshape(matrices, keys, width).float().transpose(1, 2))
+    scores_RQK.view(rows, heads, queries, keys).masked_fill_(~visible_B1QK, _HIDDEN)
+    weights_RQK = scores_RQK.softmax(-1).to(value_BGKD.dtype)
+    out_RQD = torch.bmm(weights_RQK, value_BGKD.reshape(matrices, keys, width))
+    return out_RQD.view(rows, heads, queries, width).transpose(1, 2)
 
 
 def _gathered(states_1HND: torch.Tensor, nodes_BT: torch.Tensor, groups: int) -> torch.Tensor:
@@ -187,7 +221,7 @@ class _PathProduct(torch.autograd.Function):
                 scores_PQK = torch.bmm(query_RQD[part].float(), key_PKD.transpose(1, 2))
             hidden_BQK = ~visible_BQK[rows, :, :keys]
             by_head = scores_PQK.view(len(hidden_BQK), -1, *hidden_BQK.shape[1:])
-            by_head.masked_fill_(hidden_BQK[:, None], -1e30)  # not -inf: padding sees no key, so softmax would be NaN
+            by_head.masked_fill_(hidden_BQK[:, None], _HIDDEN)
             weights.append(scores_PQK.softmax(-1).to(value_PKD.dtype))
             torch.bmm(weights[-1], value_PKD, out=out_RQD[part])
         ctx.save_for_backward(query_RQD, key_RKD, value_RKD, *weights)

@@ -57,6 +57,19 @@ def test_a_fused_model_without_its_adapters_is_the_base_model():
     assert not torch.equal(model.base_model.model.first(x), bare)
 
 
+def test_without_gradients_the_base_layer_is_asked_itself_because_its_weights_may_be_packed():
+    model, x = adapted(torch.bfloat16), torch.randn(2, 4, 6).bfloat16()
+    fuse(model)
+    base = model.base_model.model.first.base_layer
+    with torch.no_grad():
+        whole = model.base_model.model.first(x)
+        base.forward = lambda x: torch.zeros(len(x), 5, dtype=x.dtype)
+        adapters_alone = model.base_model.model.first(x)
+        del base.forward
+        torch.testing.assert_close(adapters_alone + base(x), whole, atol=0.05, rtol=0.05)
+    torch.testing.assert_close(model.base_model.model.first(x), whole)
+
+
 def test_rounding_the_adapters_once_changes_no_result():
     model, x = adapted(torch.bfloat16), torch.randn(4, 6).bfloat16()
     fuse(model)

@@ -94,6 +94,25 @@ def test_scores_are_in_float32_under_autocast_too():
     assert (plain - exact).abs().max() < 0.02 * exact.abs().max()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_few_queries_of_generation_attend_as_in_transformers(dtype):
+    drawn = torch.Generator().manual_seed(3)
+    query, key, value = (
+        torch.randn(3, heads, tokens, 8, generator=drawn).to(dtype) for heads, tokens in ((6, 2), (2, 9), (2, 9))
+    )
+    room = torch.zeros(3, 2, 20, 8, dtype=dtype)  # a cache with free slots, of which attention gets a part
+    room[:, :, :9] = key
+    visible = torch.arange(9) <= torch.tensor([[[4], [5]], [[7], [8]], [[0], [1]]])[:, None]
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, visible, scale=0.3, enable_gqa=True
+    ).transpose(1, 2)
+    with torch.inference_mode():
+        found, _ = path_attention(torch.nn.Identity(), query, room[:, :, :9], value, visible, 0.3)
+        blind, _ = path_attention(torch.nn.Identity(), query, room[:, :, :9], value, visible & False, 0.3)
+    torch.testing.assert_close(found, expected, **({} if dtype == torch.float32 else {"atol": 0.02, "rtol": 0.02}))
+    assert blind.isfinite().all(), "padding sees nothing"
+
+
 @pytest.fixture
 def model():
     torch.manual_seed(0)
