@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> None:
             python = pythons[0] if name.startswith("vLLM") else sys.executable
             run = f"speed_vllm_{index}_{number}"
             evaluate(python, engine.format(model=model), run, problems, output)
-            answers[name].append(read_samples(Run(Path(output) / run)))
+            # engines finish the problems in different orders
+            answers[name].append(sorted(read_samples(Run(Path(output) / run)), key=lambda sample: sample.index))
     results.show(table(answers), "speed_vllm")
 
 
