@@ -18,7 +18,7 @@ from lab.smallest_adder.contract import category, read_submission, seeds
 if TYPE_CHECKING:
     from lab.smallest_adder.trace.child import Limits
 
-VERSION = 10
+VERSION = 11
 """Increased when the verifier could judge a submission differently than before."""
 
 

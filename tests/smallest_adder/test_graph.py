@@ -248,6 +248,24 @@ def test_a_table_counts_as_its_pieces_or_as_the_numbers_that_describe_it():
     assert places(lambda ids: torch.cat([(torch.arange(3.0) * rate).sin().exp() for rate in (3, 5)])) == 2
 
 
+@pytest.mark.parametrize(
+    ("taken", "places"),
+    [
+        (lambda x: [x[..., :1], x[..., 1:]], 0),  # two parts, and one is free for every four of 20 parameters
+        (lambda x: x.split(1, -1), 0),
+        (lambda x: (x[..., :1] + torch.arange(8)).unbind(-1)[:7], 3),
+        (lambda x: [(x[..., :1] + ramp)[..., k] for k, ramp in enumerate(torch.arange(64).split(8))], 10),
+        (lambda x: [half for pair in [x[..., :2]] * 9 for half in pair.unbind(-1)], 0),  # halves of pairs are free
+    ],
+)
+def test_parts_that_are_taken_out_of_what_depends_on_the_tokens_count(taken, places):
+    def forward(model: Model, ids: torch.Tensor) -> torch.Tensor:
+        x = model.table[ids]
+        return logits(model, x) + sum(part.sum() for part in taken(x))
+
+    assert chosen_places(Constants(Program(small(forward)), VOCABULARY, np.array([IDS, IDS[::-1]]))) == places
+
+
 def test_what_is_the_same_whatever_the_tokens_are_is_a_constant():
     def forward(model: Model, ids: torch.Tensor) -> torch.Tensor:
         return logits(model, model.table[ids] * (torch.ones_like(ids).cumsum(-1) * 11)[..., None])

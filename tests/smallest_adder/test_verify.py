@@ -83,7 +83,6 @@ CHEATS = {
     "wired_bits": "numbers in the code",
     "familiar_numbers": "numbers in the code",
     "stacked_copies": "numbers in the code",
-    "adds_in_scores": "arithmetic",
     "table_of_sums": "arithmetic",
     "log2_of_undivided": "self-attention",
     "heads_and_queries_in_one": "attention alone",
@@ -127,6 +126,12 @@ PIECES = {
     **dict.fromkeys(("tail", "zeros_of_sines"), "precision"),
 }
 """From which pieces the code can put a table together (cheat_hides_in_pieces.py)."""
+
+PICKS = ("unbound", "split", "rolled", "padded", "sliced", "transposed", "signs", "bits", "learned")
+"""How numbers can be places that the code picks (cheat_picks_numbers.py)."""
+
+SUMS = ("numbers", "one_hot", "comparisons", "logic")
+"""How the processor can add the numbers of two tokens (cheat_adds_in_scores.py)."""
 
 BESIDE = {
     **dict.fromkeys(("added", "catenated", "large_scores", "asleep"), "attention alone"),
@@ -278,6 +283,18 @@ def test_what_is_read_beside_the_registered_part_of_a_tensor_counts_too():
 @pytest.mark.parametrize("trick", FROM_ONES)
 def test_numbers_that_are_made_without_writing_any_are_counted(trick):
     assert "numbers in the code" in tricked("numbers_from_ones", trick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", PICKS)
+def test_numbers_that_are_places_are_counted_wherever_they_are_picked(trick):
+    assert "numbers in the code" in tricked("picks_numbers", trick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", SUMS)
+def test_sums_of_two_tokens_that_the_processor_makes_are_found(trick):
+    assert set(tricked("adds_in_scores", trick)) == {"arithmetic"}
 
 
 @pytest.mark.slow

@@ -18,12 +18,11 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_map
 
 from lab.smallest_adder import contract
 from lab.smallest_adder.graph.describing import Unregistered, described, near
 from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
-from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, Value, numbers_in, real_parts
+from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, numbers_in, real_parts
 from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
 from lab.smallest_adder.graph.program import Program
 from lab.smallest_adder.verdict import Counts
@@ -53,6 +52,7 @@ PLACING = (
     *("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select"),
     *("select_scatter", "slice_scatter", "diagonal", "diagonal_scatter", "tril", "triu"),
 )
+SPLITTING = ("unbind", "split", "split_with_sizes", "chunk")
 SPREADING = ("expand", "expand_as", "repeat")
 """Operations that make as many copies as the code says; the sum of copies is a multiple."""
 RESHAPING = (
@@ -99,11 +99,14 @@ class Constants:
     """What a graph computes that is the same whatever the tokens are."""
 
     def __init__(self, program: Program, vocabulary: int, prompts: np.ndarray) -> None:
-        """`prompts`: some prompts. The program is run for the first of them, and for their tokens in random order."""
+        """`prompts`: some prompts. The program is run for the first of them, and for their tokens in random order, but
+        tokens that are the same in all prompts stay, because what the code makes of these alone is a constant."""
         self.vocabulary, self.program, self.prompts = vocabulary, program, prompts
         self.graph = graph = program.graph
-        drawn = np.random.default_rng(0).choice(np.unique(prompts), (16, graph.tokens))
-        ids_BT = np.concatenate([np.resize(prompts[:1], (1, graph.tokens)), drawn])
+        ids_BT = np.random.default_rng(0).choice(np.unique(prompts), (17, graph.tokens))
+        ids_BT[0] = np.resize(prompts[:1], graph.tokens)
+        is_same_T = (prompts == prompts[0]).all(0)[: graph.tokens]
+        ids_BT[:, : len(is_same_T)][:, is_same_T] = ids_BT[0, : len(is_same_T)][is_same_T]
         _, seen = program.run(ids_BT, watch=graph.downstream({IDS}) - {IDS})
         self.seen = program.fixed | seen
         """All values; those that depend on the tokens as rows, one for each sequence."""
@@ -112,7 +115,7 @@ class Constants:
         self.steady = program.fixed | same
         """All values that hardly depend on the tokens."""
         self.fixed = program.fixed | {value: found for value, found in same.items() if value not in self.learned}
-        self.moving = graph.downstream({IDS}) - self.fixed.keys()
+        self.moving = graph.downstream({IDS}) - self.steady.keys()
         """The values that depend on the tokens, and not in form alone, as `ids == ids` does."""
 
     @cached_property
@@ -260,8 +263,9 @@ def literals(constants: Constants) -> set[float]:
 
 def chosen_places(constants: Constants) -> int:
     """What the code chooses without writing a number: the indices that it picks from tensors that do not depend on the
-    tokens, the pieces that constants are made of, the times that a learned value is used again (`_used_again`), and the
-    numbers that operations make (`_numbers_made`). Each counts like a number in the code.
+    tokens, the parts that it takes out of other tensors (`_parts_taken`), the pieces that constants are made of, the
+    times that a learned value is used again (`_used_again`), and the numbers that operations make (`_numbers_made`).
+    Each counts like a number in the code.
 
     The first index, the whole length, and parts that are taken one after the other do not count as picked. For tensors
     that are computed from parameters, one choice is free for every four numbers of the parameters.
@@ -269,7 +273,7 @@ def chosen_places(constants: Constants) -> int:
     graph, moving, learned = constants.graph, constants.moving, constants.learned
     taken: dict[tuple, list[float]] = {}
     for node in graph.nodes:
-        if node.name in PLACING and not moving.intersection(node.results):
+        if node.name in PLACING and not moving.intersection(node.results) and not _is_pair(graph, node):
             for name, place in _placed(node):
                 key = (bool(learned.intersection(node.results)), name, *node.inputs)
                 taken.setdefault(key, []).append(place)
@@ -283,7 +287,7 @@ def chosen_places(constants: Constants) -> int:
         chosen[is_learned] += 0 if in_order and step in known else len(places)
     chosen[False] += constants.put_together[1] + constants.many_tables
     parameters = sum(distinct(readable(graph.tensors), graph.storages).values())
-    chosen[True] += _used_again(constants) + _numbers_made(constants, SCALINGS + parameters)
+    chosen[True] += _parts_taken(constants) + _used_again(constants) + _numbers_made(constants, SCALINGS + parameters)
     return max(0, chosen[True] - parameters // contract.PARAMETERS_FOR_ONE_MORE) + chosen[False]
 
 
@@ -296,17 +300,46 @@ def _beside_tokens(graph: Graph, node: Node) -> bool:
     return node.settings["dim"] % len(shape) not in along[:1]
 
 
+def _parts_taken(constants: Constants) -> int:
+    """How many parts operations take out of tensors that depend on the tokens, and, by splitting, out of learned ones.
+
+    Free are the first entry and the last one, parts of parameters, and parts of tensors with at most two numbers for
+    each token, as in rotary halves.
+    """
+    graph, taken = constants.graph, 0
+    used = {graph.logits, *(value for node in graph.nodes for value in node.inputs)}
+    for node in graph.nodes:
+        is_moving = bool(constants.moving.intersection(node.results))
+        if node.name in SPLITTING and (is_moving or constants.learned.intersection(node.results)):
+            parts = len(used.intersection(node.results))
+        elif node.name in PLACING and is_moving:
+            parts = any(place not in (0, -1) for _, place in _placed(node)) or node.settings.get("step", 1) != 1
+        else:
+            continue
+        if node.inputs[0] not in graph.own and not _is_pair(graph, node):
+            taken += parts
+    return taken
+
+
+def _is_pair(graph: Graph, node: Node) -> bool:
+    """Whether an operation takes one of two numbers of each token."""
+    shape = graph.shape(node.inputs[0])
+    dim = node.settings.get("dim", 0)
+    is_one_of_two = isinstance(dim, int) and shape[dim] == 2
+    return is_one_of_two and max(shape) >= graph.tokens and math.prod(shape) <= 2 * max(shape)
+
+
 def _used_again(constants: Constants) -> int:
     """The sum of three counts: concatenations of a value with an equal one, flips of learned values, and, beyond the
     first MEETINGS, operations that combine a learned value with a number in the code before it meets a token, or
     another value with a second number in a row."""
-    again, met, same = 0, 0, _same_values(constants.graph)
+    again, met = 0, 0
     scaled: set[int] = set()
     for node in constants.graph.nodes:
         steady = constants.steady.keys() >= {*node.inputs} and bool(constants.learned.intersection(node.inputs))
         again += steady and node.name == "flip"
         if node.name in ("cat", "stack"):
-            different = {_content(constants.steady[one], 3) if steady else same[one] for one in node.inputs}
+            different = {_content(constants.steady.get(one, constants.seen[one]), 3) for one in node.inputs}
             again += len(node.inputs) - len(different)
         numbers = node.kind is Kind.SUM and any(abs(n) not in (0, 1) for n in _written(node, constants.sizes, True))
         is_scaled = bool(scaled.intersection(node.inputs))
@@ -355,19 +388,6 @@ def _direction(tensor: torch.Tensor, known: dict[int, list[tuple[torch.Tensor, s
             return is_new, True
     known[len(numbers)].append((numbers, {size}))
     return True, False
-
-
-def _same_values(graph: Graph) -> dict[int, object]:
-    """A key for each value. Two values have the same key if the code computes them in the same way from the same
-    inputs."""
-    same: dict[int, object] = {value: value for value in (IDS, *graph.leaves)}
-    first: dict[object, int] = {}
-    for node in graph.nodes:
-        made = (str(node.function), repr(tree_map(lambda leaf: same[leaf] if isinstance(leaf, Value) else leaf,
-                                                  [node.args, node.kwargs])))  # fmt: skip
-        for place, value in enumerate(node.results):
-            same[value] = first.setdefault((made, place), value)
-    return same
 
 
 def _paid(tensor: Tensor) -> list[int]:

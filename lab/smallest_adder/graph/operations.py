@@ -62,13 +62,6 @@ _TYPES = (
 )
 NUMBER_TYPES = {name: getattr(torch, name) for name in _TYPES}
 
-_ENTRYWISE = ("rsub", "true_divide", "floor_divide", "hardswish", "polar", "__and__", "__or__", "__xor__")
-
-
-def is_entrywise(name: str, function: Any) -> bool:
-    """Whether each number that an operation makes comes from one number of each input."""
-    return torch.Tag.pointwise in function.tags or name in _ENTRYWISE
-
 
 def operation(name: str) -> tuple[str, Any, Kind]:
     """The name, torch's function and the kind of an operation in a recorded pass, such as "aten.view_copy.default".

@@ -12,12 +12,14 @@ from lab.smallest_adder.graph.counting import RESHAPING, Constants, chosen_place
 from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
 from lab.smallest_adder.graph.graph import IDS, Graph, Node, Value, numbers_in, read_graph
-from lab.smallest_adder.graph.operations import LOOK_UPS, Kind, is_entrywise
+from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
 from lab.smallest_adder.graph.program import Program, shaken_graph
 from lab.smallest_adder.trial import COLLAPSED, Objection, Trial, Unusable
 
 SOME = 32
 """The number of problems in which single values are looked at, and of numbers that are replaced in a tensor."""
+BASES = 8
+"""The number of sequences in which all digits are exchanged, one by one."""
 TINY = 0.05
 """A power below this, or a norm of such an order, is nearly a step at zero."""
 OVERFLOWING = ("exp", "exp2", "expm1", "sinh", "cosh")
@@ -117,11 +119,11 @@ def arithmetic(trial: Trial) -> str:
     piecewise linear. An integer parameter may only be an index into learned values: as an index into a table in the
     code, it would stand for several numbers. If a token stands for two digits, numbers that are computed from tokens
     may only be such indices too, because the number of such a token could encode the sum of its digits. The code must
-    not add or multiply the numbers of several tokens. Masks may be registered as numbers if these are 0 and 1 and are
+    not combine or compare the digits of several tokens. Masks may be registered as numbers if these are 0 and 1 and are
     only compared. A buffer of consecutive positions is no parameter here, because the code could make it.
     """
-    for graph in trial.graphs:
-        _check_pairs(graph)
+    for program in trial.programs:
+        _check_pairs(trial, program)
     if trial.writing and any(len(places) > 1 for places in trial.writing.places):
         for graph in trial.graphs:
             _check_codes(graph)
@@ -224,24 +226,30 @@ def _compares(node: Node, graph: Graph, real: set[int], fixed: Mapping[int, torc
     return node.name == "threshold" and any(settings.get(name) != 0 for name in ("threshold", "value"))
 
 
-def _check_pairs(graph: Graph) -> None:
-    """Raises Objection if the numbers of several tokens are combined before they meet anything learned: two values, or
-    the entries of one. What is made of comparisons of tokens, such as a count of signs, is no such number, nor is a
-    one-hot vector."""
-    learned, numbers = graph.downstream(graph.own), {IDS}
-    for node in graph.nodes:
-        given = numbers.intersection(node.inputs)
-        is_bool = graph.is_bool(node.results[0])
-        made_elsewhere = is_bool or node.kind is Kind.MAKE or learned.intersection(node.results)
-        if not given or made_elsewhere or _is_one_hot(node, numbers):
-            continue
-        if node.kind is Kind.MOVE:
-            combines = node.name in LOOK_UPS and len(numbers.intersection(node.inputs[1:])) > 1
-        else:
-            combines = len(given) > 1 or not is_entrywise(node.name, node.function)
-        if combines:
-            raise Objection(f"{node.name} of the numbers of two tokens, which attention has not brought together")
-        numbers.update(node.results)
+def _check_pairs(trial: Trial, program: Program) -> None:
+    """Raises Objection if an entry of a value that nothing learned has touched depends on the digits of two tokens.
+
+    Digits are exchanged one by one. Signs stay, so that positions may be counted from them.
+    """
+    graph, drawn = program.graph, np.random.default_rng(trial.seed)
+    learned = graph.downstream(graph.own)
+    made = {value: node.name for node in program.nodes for value in node.results if value not in learned}
+    signs = np.flatnonzero((trial.prompts == trial.prompts[0]).all(0))
+    digits = np.unique(np.delete(trial.prompts, signs, 1))
+    places = np.setdiff1d(np.arange(graph.tokens), signs)
+    for _ in range(BASES if len(digits) else 0):
+        places = drawn.permutation(places)[: program.at_once]
+        same_T = drawn.choice(digits, graph.tokens)
+        same_T[signs] = trial.prompts[0, signs]
+        same_BT = np.repeat(same_T[None], len(places), 0)
+        changed_BT = same_BT.copy()
+        changed_BT[np.arange(len(places)), places] = drawn.choice(digits, len(places))
+        before, after = (program.run(ids_BT, made)[1] for ids_BT in (same_BT, changed_BT))
+        for value, name in made.items():
+            one_B, other_B = before[value], after[value]
+            changes = (one_B != other_B) & ~(one_B.isnan() & other_B.isnan())
+            if (changes.sum(0) > 1).any():
+                raise Objection(f"{name} of the numbers of two tokens, which attention has not brought together")
 
 
 def _is_one_hot(node: Node, numbers: set[int]) -> bool:
