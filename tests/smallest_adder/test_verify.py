@@ -334,6 +334,16 @@ def test_attention_whose_mean_weights_do_as_well_is_attention_by_position():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("trick", ["values", "head"])
+def test_attention_after_which_all_depends_on_a_sum_over_tokens_is_attention_by_position(trick):
+    source = (SUBMISSIONS / "cheat_undone_content.py").read_text().replace('TRICK = "values"', f'TRICK = "{trick}"')
+    assert verify(source, 1, 20, LIMITS).content == 0
+    honest = tried("honest_47_float64", count=20).content
+    assert honest is not None
+    assert honest > 0.1
+
+
+@pytest.mark.slow
 def test_the_clock_is_for_the_whole_trial():
     verification = tried("honest_last_only", count=100_000, limits=LIMITS._replace(seconds=1))
     (reason,) = rejections(verification).values()

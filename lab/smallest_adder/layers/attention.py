@@ -23,6 +23,8 @@ MANY = 384
 """The number of problems in which one token is exchanged."""
 CONSTANTS = 4
 """The number of tokens that may be the same in all prompts and act at other positions without attention."""
+ADDED = 1e-4
+"""How far a value may be from a sum of what each token gives, relative to its largest number."""
 UNSEEN = 800
 """A key whose score lies this far below the highest one has no weight, even in double precision."""
 
@@ -61,7 +63,8 @@ def self_attention(trial: Trial) -> str:
     undivided ones carry one more number. If they are divided, a factor for each query changes nothing. Exponentials
     that already sum to one (the logarithm of the sum was subtracted from the scores) count as a softmax. This layer
     also measures whether attention weights depend on the tokens. If no weight ever changes, or if the mean weights of
-    several problems do as well, attention is a fixed causal convolution, and the architecture holds the algorithm.
+    several problems do as well, or if all that follows depends on a sum of what each token gives by itself, attention
+    is a fixed causal convolution, and the architecture holds the algorithm.
     """
     if not all(flow.weights for flow in trial.flows):
         whole = trial.graphs[-1]
@@ -77,8 +80,9 @@ def self_attention(trial: Trial) -> str:
         if trial.good.any() and trial.accuracy(_reweighted(trial, change)) < contract.RIGHT_IN_OTHER_PRECISION:
             raise Objection("exponentials of scores are not divided by their sum")
     trial.content = _change_of_weights(trial)
-    if trial.good.any() and trial.accuracy(_of_the_mean(trial)) >= contract.RIGHT_IN_OTHER_PRECISION:
-        trial.content = 0.0
+    if trial.good.any():
+        does_as_well = trial.accuracy(_of_the_mean(trial)) >= contract.RIGHT_IN_OTHER_PRECISION
+        trial.content = 0.0 if does_as_well or _only_adds(trial) else trial.content
     looks = "at tokens" if trial.content > 1e-6 else "by position alone: a fixed causal convolution"
     return f"without it {share:.0%} is right; it looks {looks} (a weight changes by up to {trial.content:.4f})"
 
@@ -112,6 +116,28 @@ def _of_the_mean(trial: Trial) -> list[Program]:
         means = {value: partial(_instead, weights.mean(0)) for value, weights in watched.items()}
         changed.append(trial.program(program.graph, changes=means))
     return changed
+
+
+def _only_adds(trial: Trial) -> bool:
+    """Whether logits depend only on a value that is a sum of what each token gives by itself. Then attention does not
+    look at tokens, even if its weights change: values or later layers undo that.
+
+    If two problems exchange some tokens, their values of such a sum change by the same amount in opposite directions.
+    """
+    flow, program = trial.flows[-1], _in_double_precision(trial, trial.programs[-1], trial.flows[-1])
+    one_BT, other_BT = trial.sequence(range(16)), trial.sequence(range(16, 32))
+    is_kept_BT = np.random.default_rng(trial.seed).random(one_BT.shape) < 0.5
+    mixed = (np.where(is_kept_BT, *pair) for pair in ((one_BT, other_BT), (other_BT, one_BT)))
+    blank = program.graph.blank
+    watch = [value for value in program.graph.downstream(set(flow.mixes)) if blank[value].is_floating_point()]
+    (_, one), (logits, other), (_, first), (_, second) = (program.run(ids, watch) for ids in (one_BT, other_BT, *mixed))
+    for value in watch:
+        apart = one[value] + other[value] - first[value] - second[value]
+        if bool((apart.abs() <= ADDED * torch.maximum(one[value].abs(), other[value].abs()).max()).all()):
+            exchanged, _ = program.run(one_BT, frozen={value: other[value]})
+            if torch.allclose(exchanged, logits):
+                return True
+    return False
 
 
 def _instead(given: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
