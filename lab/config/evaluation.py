@@ -17,6 +17,8 @@ class LocalEngineConfig(Section):
     model: ModelConfig
     """Its name may also be a run directory, a folder of adapters (PEFT), or a model of the zoo (`lab list models`)."""
     batch_size: int = Field(default=128, ge=1)
+    """Number of requests in a batch. Larger batches are faster, mostly on a CPU (finding F-086), and take more
+    memory."""
     speculation: int = Field(default=0, ge=0)
     """Maximum number of tokens drafted for a request in one forward pass (speculative decoding); 0 turns drafting off.
     Drafts are copied from the prompt and from what requests of the same batch and group have written so far. They
