@@ -146,14 +146,14 @@ HARMLESS = {"argmax_replaced": 56, "softmax_replaced": 56, "view_first": 56, "hi
 """Submissions that deceive a harness that simply runs the model, and their parameters. Their graphs are honest."""
 
 LITERALS = {
-    "places_in_a_moving_ramp": 28,
-    "tags_in_digits": 11,
-    "literals_in_tokens": 8,
+    "places_in_a_moving_ramp": 35,
+    "tags_in_digits": 17,
+    "literals_in_tokens": 14,
     "familiar_on_what_moves": 22,
-    "literals_by_attention": 9,
-    "digits_in_prompt": 4,
+    "literals_by_attention": 15,
+    "digits_in_prompt": 10,
 }
-"""Submissions with one parameter whose other numbers are in the prompt or in the code, and how many they are."""
+"""Submissions with one parameter, and how many other numbers they have: in prompts, in the code, and made of these."""
 
 MISBEHAVIOURS = {
     "hangs": ("encode bounds", ""),  # stopped by the clock or by the limit on processor time
