@@ -20,13 +20,14 @@ numbers, says what must be said with them, and how to run it again. Negative res
 finding has taken its place, and the page says which).
 
 Figures in brackets are 95 % intervals. Mostly, all seeds of a setting are asked the same problems. On pages dated
-before 2026-11-28, each seed's answer to such a problem counts as one more. Where seeds agree, these intervals are too
+before 2026-11-28, each seed's answer counts as a problem of its own. Where seeds agree, these intervals are too
 narrow: where five seeds are right in the same 100 sums, such a page says 100 % (99-100), and 96-100 is the safer
 reading. On later pages these problems count once.
 
 Shares are exact match unless the page says otherwise. "Zen 3" is a machine with two AMD EPYC cores without bfloat16
-instructions; "AMX" is one with two Intel Xeon cores on which the lab trains in bfloat16. Speeds are ratios within one
-run, because other work on the machine makes them vary by a quarter and more.
+instructions, "Zen 4" one with two that have them (avx512_bf16), and "AMX" one with an Intel Xeon core, seen as two
+(hypercores), that multiplies matrices in bfloat16. On the last two, the lab trains in bfloat16. Speeds are ratios
+within one run, because other work on the machine makes them vary by a quarter and more.
 
 "The paper" is the Number Cookbook ([arXiv 2411.03766](https://arxiv.org/abs/2411.03766)), NUPA its benchmark, and S, M,
 L and XL its ranges of length. Hard sums come in three strata: long carries, nines and a short number, nines and a long

@@ -6,7 +6,7 @@
 VLLM_PYTHON is the Python of vLLM's environment (`make vllm`: .venv-vllm/bin/python). In each round, `lab evaluate` asks
 the model the same problems of NUPA (`problems` in each range, all tasks) in each of ENGINES, in bfloat16, in a process
 of its own. Loading is not counted. Shows problems/s with the range over rounds, the ratio to vLLM's, and how many
-answers are read alike. Leaves a table.
+answers get the same verdict (right or wrong). Writes a table.
 """
 
 import os
@@ -62,7 +62,7 @@ def evaluate(python: str, engine: str, name: str, problems: int, output: str) ->
     for_vllm = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     done = subprocess.run(command, env=os.environ | settings | for_vllm, capture_output=True, text=True)
     if done.returncode:
-        raise LabError(f"{' '.join(command)} failed: {done.stderr.strip().splitlines()[-1:]}")
+        raise LabError(f"{' '.join(command)} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
 
 
 def table(answers: dict[str, list[list[Sample]]]) -> Table:

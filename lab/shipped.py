@@ -1,4 +1,4 @@
-"""What comes with the lab besides its code: a wheel has it in lab/, a checkout next to lab/."""
+"""What comes with the lab besides its code: in lab/ in a wheel, beside lab/ in a checkout."""
 
 from pathlib import Path
 

@@ -17,7 +17,7 @@ class LocalEngineConfig(Section):
     model: ModelConfig
     """Its name may also be a run directory, a folder of adapters (PEFT), or a model of the zoo (`lab list models`)."""
     batch_size: int = Field(default=128, ge=1)
-    """Number of requests in a batch. Larger batches are faster, mostly on a CPU (finding F-086), and take more
+    """Number of requests in a batch. Larger batches are faster, especially on a CPU (finding F-086), and take more
     memory."""
     speculation: int = Field(default=0, ge=0)
     """Maximum number of tokens drafted for a request in one forward pass (speculative decoding); 0 turns drafting off.

@@ -183,8 +183,10 @@ def _few_queries(
     of them. Scores are in float32, as in the attention of transformers."""
     rows, heads, queries, width = query_BHQD.shape
     matrices, keys = rows * key_BGKD.shape[1], key_BGKD.shape[2]
-    query_RQD = (query_BHQD * scale).reshape(matrices, -1, width).float()
-    scores_RQK = torch.bmm(query_RQD, key_BGKD.reshape(matrices, keys, width).float().transpose(1, 2))
+    query_RQD = (query_BHQD.float() * scale).reshape(matrices, -1, width)
+    key_RKD = key_BGKD.reshape(matrices, keys, width).float()
+    with torch.autocast("cpu", enabled=False):
+        scores_RQK = torch.bmm(query_RQD, key_RKD.transpose(1, 2))
     scores_RQK.view(rows, heads, queries, keys).masked_fill_(~visible_B1QK, _HIDDEN)
     weights_RQK = scores_RQK.softmax(-1).to(value_BGKD.dtype)
     out_RQD = torch.bmm(weights_RQK, value_BGKD.reshape(matrices, keys, width))

@@ -24,7 +24,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)[^)]*\)")
 _HEADING = re.compile(r"^##(?= )", re.MULTILINE)
 _TEXT = MarkdownIt("js-default", {"html": False, "linkify": False})
 
-Group = Literal["length", "pretrained", "circuits", "tokens and formats", "rules", "adders", "speed", "negative"]
+Group = Literal["length", "pretrained", "circuits", "tokens and formats", "rules", "adders", "speed"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 
 LONGEST_CLAIM = 25

@@ -253,8 +253,10 @@ def test_a_table_counts_as_its_pieces_or_as_the_numbers_that_describe_it():
     [
         (lambda x: [x[..., :1], x[..., 1:]], 0),  # two parts, and one is free for every four of 20 parameters
         (lambda x: x.split(1, -1), 0),
-        (lambda x: (x[..., :1] + torch.arange(8)).unbind(-1)[:7], 3),
-        (lambda x: [(x[..., :1] + ramp)[..., k] for k, ramp in enumerate(torch.arange(64).split(8))], 10),
+        (lambda x: (x[..., :1] + torch.arange(8)).unbind(-1)[:7], 1),  # the first entry is free, too
+        (lambda x: [(x[..., :1] + ramp)[..., k] for k, ramp in enumerate(torch.arange(64).split(8))], 2),
+        (lambda x: [x.unfold(-1, k + 1, 1)[..., 0, -1] for k in range(5)] * 2, 0),
+        (lambda x: [x.unfold(-1, k + 1, 1)[..., 0, -1] for k in [*range(5)] * 2], 5),
         (lambda x: [half for pair in [x[..., :2]] * 9 for half in pair.unbind(-1)], 0),  # halves of pairs are free
     ],
 )
@@ -264,6 +266,28 @@ def test_parts_that_are_taken_out_of_what_depends_on_the_tokens_count(taken, pla
         return logits(model, x) + sum(part.sum() for part in taken(x))
 
     assert chosen_places(Constants(Program(small(forward)), VOCABULARY, np.array([IDS, IDS[::-1]]))) == places
+
+
+def test_parts_of_parameters_do_not_count_in_whatever_shape():
+    graph = small(lambda model, ids: logits(model, model.table[ids]) + sum(model.table.flatten().unbind(0)))
+    assert chosen_places(Constants(Program(graph), VOCABULARY, np.array([IDS, IDS[::-1]]))) == 0
+
+
+@pytest.mark.parametrize("hidden", [-1e9, -math.inf])
+def test_heads_that_differ_are_no_copies_if_a_mask_hides_the_same_tokens_from_them(hidden):
+    def forward(model: Model, ids: torch.Tensor) -> torch.Tensor:
+        x, ahead = model.table[ids], torch.ones(len(IDS), len(IDS), dtype=torch.bool).triu(1)
+        heads = [((x + shift) @ x.mT).masked_fill(ahead, hidden) for shift in model.table.flatten()]
+        return logits(model, torch.stack(heads).softmax(-1).mean(0) @ x)
+
+    assert chosen_places(Constants(Program(small(forward)), VOCABULARY, np.array([IDS, IDS[::-1]]))) == 0
+
+
+def test_ids_may_be_joined_with_a_token_of_their_own():
+    def forward(model: Model, ids: torch.Tensor) -> torch.Tensor:
+        return logits(model, model.table[torch.cat([torch.zeros_like(ids[:, :1]), ids], 1)[:, :-1]])
+
+    assert chosen_places(Constants(Program(small(forward)), VOCABULARY, np.array([IDS, IDS[::-1]]))) == 0
 
 
 def test_what_is_the_same_whatever_the_tokens_are_is_a_constant():

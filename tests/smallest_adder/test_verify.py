@@ -338,9 +338,21 @@ def test_attention_whose_mean_weights_do_as_well_is_attention_by_position():
 def test_attention_after_which_all_depends_on_a_sum_over_tokens_is_attention_by_position(trick):
     source = (SUBMISSIONS / "cheat_undone_content.py").read_text().replace('TRICK = "values"', f'TRICK = "{trick}"')
     assert verify(source, 1, 20, LIMITS).content == 0
-    honest = tried("honest_47_float64", count=20).content
-    assert honest is not None
-    assert honest > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_unused", [False, True])
+def test_attention_to_tokens_is_no_attention_by_position_whatever_the_logits_of_an_unused_token_are(has_unused):
+    source = (SUBMISSIONS / "honest_47_float64.py").read_text()
+    logits = "last_BAD @ self.digits_VD.T if self.head is None else self.head(last_BAD)"
+    assert f"        return {logits}" in source
+    if has_unused:
+        source = source.replace("VOCAB_SIZE = 10", "VOCAB_SIZE = 11")
+        source = source.replace("= self.digits_VD[ids_BT]", "= nn.functional.pad(self.digits_VD, (0, 0, 0, 1))[ids_BT]")
+        source = source.replace(f"return {logits}", f"return nn.functional.pad({logits}, (0, 1), value=-1e9)")
+    content = verify(source, 1, 20, LIMITS).content
+    assert content is not None
+    assert content > 0.1
 
 
 @pytest.mark.slow

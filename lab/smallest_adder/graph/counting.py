@@ -24,7 +24,7 @@ from lab.smallest_adder.graph.describing import Unregistered, described, near
 from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
 from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, numbers_in, real_parts
 from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
-from lab.smallest_adder.graph.program import Program
+from lab.smallest_adder.graph.program import LOUDEST, Program
 from lab.smallest_adder.verdict import Counts
 
 MEETINGS = 4
@@ -50,7 +50,7 @@ SMALL = 64
 """Whole numbers up to this only select some of the tokens; larger ones are sizes, or weights."""
 PLACING = (
     *("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select"),
-    *("select_scatter", "slice_scatter", "diagonal", "diagonal_scatter", "tril", "triu"),
+    *("select_scatter", "slice_scatter", "diagonal", "diagonal_scatter", "tril", "triu", "unfold"),
 )
 SPLITTING = ("unbind", "split", "split_with_sizes", "chunk")
 SPREADING = ("expand", "expand_as", "repeat")
@@ -108,7 +108,7 @@ class Constants:
         is_same_T = (prompts == prompts[0]).all(0)[: graph.tokens]
         ids_BT[:, : len(is_same_T)][:, is_same_T] = ids_BT[0, : len(is_same_T)][is_same_T]
         _, seen = program.run(ids_BT, watch=graph.downstream({IDS}) - {IDS})
-        self.seen = program.fixed | seen
+        self.seen = program.fixed | {IDS: torch.from_numpy(ids_BT)} | seen
         """All values; those that depend on the tokens as rows, one for each sequence."""
         self.learned = graph.downstream(graph.own)
         same = {value: found[0] for value, found in seen.items() if _same_in_all(found)}
@@ -212,10 +212,12 @@ class Constants:
 
 
 def _content(tensor: torch.Tensor, digits: int = 7) -> tuple[torch.Size, float, bytes]:
-    """Equal for tensors of equal shape and numbers, up to so many digits of the largest."""
+    """Equal for tensors of equal shape and numbers, up to so many digits of the largest one that is no mask's."""
     numbers = real_parts(tensor).double().nan_to_num()
-    size = float(f"{numbers.abs().max():.{digits - 1}e}") if numbers.numel() else 0.0
-    return tensor.shape, size, (numbers / (size or 1) * 10**digits).round().numpy().tobytes()
+    usual = torch.where(numbers.abs() <= LOUDEST, numbers.abs(), 0)
+    size = float(f"{usual.max():.{digits - 1}e}") if numbers.numel() else 0.0
+    rounded = (numbers / (size or 1) * 10**digits).round() + 0.0  # no -0.0, whose bytes are others than those of 0.0
+    return tensor.shape, size, rounded.numpy().tobytes()
 
 
 def _same_in_all(found_B: torch.Tensor) -> bool:
@@ -303,28 +305,37 @@ def _beside_tokens(graph: Graph, node: Node) -> bool:
 def _parts_taken(constants: Constants) -> int:
     """How many parts operations take out of tensors that depend on the tokens, and, by splitting, out of learned ones.
 
-    Free are the first entry and the last one, parts of parameters, and parts of tensors with at most two numbers for
-    each token, as in rotary halves.
+    The first and the last entry are free, and so are parts of parameters, and parts of tensors with at most two numbers
+    for each token, as in rotary halves.
     """
     graph, taken = constants.graph, 0
     used = {graph.logits, *(value for node in graph.nodes for value in node.inputs)}
+    own = graph.own
     for node in graph.nodes:
+        if node.name in RESHAPING and own.issuperset(node.inputs):
+            own.update(node.results)
         is_moving = bool(constants.moving.intersection(node.results))
         if node.name in SPLITTING and (is_moving or constants.learned.intersection(node.results)):
-            parts = len(used.intersection(node.results))
+            parts = len(used.intersection(node.results[1:]))
         elif node.name in PLACING and is_moving:
-            parts = any(place not in (0, -1) for _, place in _placed(node)) or node.settings.get("step", 1) != 1
+            parts = not _is_first(node) and any(place not in (0, -1) for _, place in _placed(node))
+            parts |= node.settings.get("step", 1) != 1
         else:
             continue
-        if node.inputs[0] not in graph.own and not _is_pair(graph, node):
+        if node.inputs[0] not in own and not _is_pair(graph, node):
             taken += parts
     return taken
+
+
+def _is_first(node: Node) -> bool:
+    """Whether a slice is the first entry."""
+    return node.name == "slice" and not node.settings.get("start") and node.settings.get("end") == 1
 
 
 def _is_pair(graph: Graph, node: Node) -> bool:
     """Whether an operation takes one of two numbers of each token."""
     shape = graph.shape(node.inputs[0])
-    dim = node.settings.get("dim", 0)
+    dim = node.settings.get("dim", 0 if node.name in SPLITTING else None)
     is_one_of_two = isinstance(dim, int) and shape[dim] == 2
     return is_one_of_two and max(shape) >= graph.tokens and math.prod(shape) <= 2 * max(shape)
 
@@ -408,7 +419,7 @@ def _written(node: Node, sizes: set[int], learned: bool) -> Iterable[float]:
 def _placed(node: Node) -> Iterator[tuple[str, float]]:
     """The whole numbers among an operation's arguments that are sizes or places, with the argument's name."""
     for name, given in node.settings.items():
-        if node.places(name) and name not in ("dim", "step"):
+        if node.places(name) and name not in ("dim", "dimension", "step"):
             least = 2 if name == "diagonal" else 0  # the diagonals beside the main one are in every causal mask
             yield from ((name, float(n)) for n in numbers_in(given) if least <= abs(n) < 1 << 40)
 

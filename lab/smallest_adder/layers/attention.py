@@ -24,7 +24,9 @@ MANY = 384
 CONSTANTS = 4
 """The number of tokens that may be the same in all prompts and act at other positions without attention."""
 ADDED = 1e-4
-"""How far a value may be from a sum of what each token gives, relative to its largest number."""
+"""How far a number may be from a sum of what each token gives, relative to how much it differs between problems."""
+ROUNDING = 1e-13
+"""The largest error of a number's sum in double precision, relative to the number."""
 UNSEEN = 800
 """A key whose score lies this far below the highest one has no weight, even in double precision."""
 
@@ -82,7 +84,8 @@ def self_attention(trial: Trial) -> str:
     trial.content = _change_of_weights(trial)
     if trial.good.any():
         does_as_well = trial.accuracy(_of_the_mean(trial)) >= contract.RIGHT_IN_OTHER_PRECISION
-        trial.content = 0.0 if does_as_well or _only_adds(trial) else trial.content
+        if does_as_well or _only_adds(trial):
+            trial.content = 0.0
     looks = "at tokens" if trial.content > 1e-6 else "by position alone: a fixed causal convolution"
     return f"without it {share:.0%} is right; it looks {looks} (a weight changes by up to {trial.content:.4f})"
 
@@ -119,25 +122,38 @@ def _of_the_mean(trial: Trial) -> list[Program]:
 
 
 def _only_adds(trial: Trial) -> bool:
-    """Whether logits depend only on a value that is a sum of what each token gives by itself. Then attention does not
-    look at tokens, even if its weights change: values or later layers undo that.
+    """Whether logits depend only on a value that is a sum of what each token gives by itself. Then attention works by
+    position: if its weights change with the tokens, values or later layers undo that.
 
-    If two problems exchange some tokens, their values of such a sum change by the same amount in opposite directions.
+    If two problems exchange some tokens, the two sums change by the same amount, in opposite directions.
     """
     flow, program = trial.flows[-1], _in_double_precision(trial, trial.programs[-1], trial.flows[-1])
-    one_BT, other_BT = trial.sequence(range(16)), trial.sequence(range(16, 32))
+    count = min(16, program.at_once)
+    one_BT, other_BT = trial.sequence(range(count)), trial.sequence(range(16, 16 + count))
     is_kept_BT = np.random.default_rng(trial.seed).random(one_BT.shape) < 0.5
-    mixed = (np.where(is_kept_BT, *pair) for pair in ((one_BT, other_BT), (other_BT, one_BT)))
+    first_BT, second_BT = np.where(is_kept_BT, one_BT, other_BT), np.where(is_kept_BT, other_BT, one_BT)
     blank = program.graph.blank
     watch = [value for value in program.graph.downstream(set(flow.mixes)) if blank[value].is_floating_point()]
-    (_, one), (logits, other), (_, first), (_, second) = (program.run(ids, watch) for ids in (one_BT, other_BT, *mixed))
+    logits, other = program.run(other_BT, watch)
+    one, first, second = (program.run(ids_BT, watch)[1] for ids_BT in (one_BT, first_BT, second_BT))
     for value in watch:
-        apart = one[value] + other[value] - first[value] - second[value]
-        if bool((apart.abs() <= ADDED * torch.maximum(one[value].abs(), other[value].abs()).max()).all()):
+        if _is_sum(one[value], other[value], first[value], second[value]):
             exchanged, _ = program.run(one_BT, frozen={value: other[value]})
             if torch.allclose(exchanged, logits):
                 return True
     return False
+
+
+def _is_sum(*found: torch.Tensor) -> bool:
+    """Whether each number of a value is a sum of what each token gives, but for rounding: the value in two problems,
+    and in two that exchange some of their tokens. Infinite numbers must be the same in all."""
+    one, other, first, second = (torch.where(value.isfinite(), value, 0).double() for value in found)
+    apart = (one - first + other - second).abs()
+    differs = torch.maximum((one - other).abs(), (first - second).abs()).amax(0)
+    rounding = ROUNDING * torch.maximum(one.abs(), other.abs()).amax(0)
+    return bool((apart <= ADDED * differs + rounding).all()) and all(
+        bool((value.isfinite() == found[0].isfinite()).all()) for value in found
+    )
 
 
 def _instead(given: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:

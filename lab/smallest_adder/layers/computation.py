@@ -1,6 +1,7 @@
 """What the model computes: a graph of allowed operations, the same whatever the tokens are. It keeps its numbers in
 parameters and buffers, where they are counted, and nowhere else."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -232,24 +233,26 @@ def _check_pairs(trial: Trial, program: Program) -> None:
     Digits are exchanged one by one. Signs stay, so that positions may be counted from them.
     """
     graph, drawn = program.graph, np.random.default_rng(trial.seed)
-    learned = graph.downstream(graph.own)
+    learned = graph.downstream(graph.own, by_shape=False)
     made = {value: node.name for node in program.nodes for value in node.results if value not in learned}
     signs = np.flatnonzero((trial.prompts == trial.prompts[0]).all(0))
     digits = np.unique(np.delete(trial.prompts, signs, 1))
     places = np.setdiff1d(np.arange(graph.tokens), signs)
     for _ in range(BASES if len(digits) else 0):
-        places = drawn.permutation(places)[: program.at_once]
         same_T = drawn.choice(digits, graph.tokens)
         same_T[signs] = trial.prompts[0, signs]
-        same_BT = np.repeat(same_T[None], len(places), 0)
-        changed_BT = same_BT.copy()
-        changed_BT[np.arange(len(places)), places] = drawn.choice(digits, len(places))
-        before, after = (program.run(ids_BT, made)[1] for ids_BT in (same_BT, changed_BT))
+        changes = dict.fromkeys(made, torch.zeros(()))
+        for some in np.array_split(places, math.ceil(len(places) / program.at_once)):
+            same_BT = np.repeat(same_T[None], len(some), 0)
+            changed_BT = same_BT.copy()
+            changed_BT[np.arange(len(some)), some] = drawn.choice(digits, len(some))
+            before, after = (program.run(ids_BT, made)[1] for ids_BT in (same_BT, changed_BT))
+            for value in made:
+                one_B, other_B = before[value], after[value]
+                changes[value] = changes[value] + ((one_B != other_B) & ~(one_B.isnan() & other_B.isnan())).sum(0)
         for value, name in made.items():
-            one_B, other_B = before[value], after[value]
-            changes = (one_B != other_B) & ~(one_B.isnan() & other_B.isnan())
-            if (changes.sum(0) > 1).any():
-                raise Objection(f"{name} of the numbers of two tokens, which attention has not brought together")
+            if (changes[value] > 1).any():
+                raise Objection(f"{name} combines the digits of two tokens before they meet a parameter")
 
 
 def _is_one_hot(node: Node, numbers: set[int]) -> bool:
