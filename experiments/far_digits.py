@@ -12,7 +12,7 @@ remedies need neither a window nor a slope:
                 that a model trained on ten digits learns the margin that longer numbers need; nothing changes in the
                 test.
 
-Tests the models of scratch_grid.py far_digits, which are trained on sums of at most ten digits. Sums of every length
+Tests the models of sweep.py far_digits, which are trained on sums of at most ten digits. Sums of every length
 are drawn from the four strata in turn (lab/numbers/additions.py), and each is checked in one pass. Prints exact match
 by setting and length, the mean over the seeds (95 % over seeds and problems). Answers are kept in far_digits.json
 beside each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
         if runs and "copies" not in setting:
             found[f"{setting}, bound"] = [run.shares(lengths, sums, run.chosen(sums)) for run in runs]
     if not found:
-        raise RunError(f"{folder} has no runs of the sweep: run python experiments/scratch_grid.py far_digits")
+        raise RunError(f"{folder} has no runs of the sweep: run python experiments/sweep.py far_digits")
     curves = {
         setting: {length: seeds_proportion([seed[length] for seed in seeds], sums) for length in lengths}
         for setting, seeds in found.items()

@@ -3,7 +3,7 @@ cure?
 
     python experiments/leak.py [output=checkpoints] [lengths=10,20,50,100] [sums=50] [publish=true]
 
-Measures the models of scratch_grid.py packing and locality, trained on one problem per sequence, on sixteen, and on one
+Measures the models of sweep.py packing and locality, trained on one problem per sequence, on sixteen, and on one
 with locality. The leak is the share of attention that the aligned heads, at the query of a digit of the answer, give to
 digits that this digit does not need. Exact match is measured without changes (vanilla), with only the leak removed,
 with the aligned heads pointed at their digits, and with wrong operations as controls
@@ -47,9 +47,7 @@ def main(arguments: Sequence[str]) -> None:
     lengths = whole_numbers(given, "lengths", "10,20,50,100")
     runs = {setting: sorted(folder.glob(pattern)) for setting, pattern in SETTINGS.items()}
     if not any(runs.values()):
-        raise RunError(
-            f"{folder} has no runs of the sweeps: run python experiments/scratch_grid.py packing or locality"
-        )
+        raise RunError(f"{folder} has no runs of the sweeps: run python experiments/sweep.py packing or locality")
     leaks: dict[str, dict[float, Estimate]] = {}
     exact: dict[str, dict[str, dict[float, Estimate]]] = {}
     for setting, finished in runs.items():

@@ -2,7 +2,7 @@
 
     python experiments/reach_law.py [output=checkpoints] [sums=48] [publish=true]
 
-For every model of scratch_grid.py far_digits, without any bound:
+For every model of sweep.py far_digits, without any bound:
 
     reach       the length from which more than half of the sums are wrong
     predicted   the length from which more than half of the sums of the longest trained length (five or ten digits) are
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
     folder, sums = Path(given.get("output", "checkpoints")), whole_number(given, "sums", 48)
     runs = [run for run in sorted(folder.glob("far_*_*")) if (run / "model").is_dir()]
     if not runs:
-        raise RunError(f"{folder} has no runs of the sweep: run python experiments/scratch_grid.py far_digits")
+        raise RunError(f"{folder} has no runs of the sweep: run python experiments/sweep.py far_digits")
     found = [law for run in runs if (law := measured(run, sums))]
     columns = ("model", "reach", *insertions(0))
     rows = [(law.name, *map(in_digits, [law.reach, *law.predicted.values()])) for law in found]

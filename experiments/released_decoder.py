@@ -1,7 +1,7 @@
 """What explains Table 16's columns of floats with reversed decimals: answers that are right, but read as the released
 code reads them.
 
-    python experiments/released_decoder.py [folder of the runs of scratch_grid.py formats_float]
+    python experiments/released_decoder.py [folder of the runs of sweep.py formats_float]
 
 The released decoder reverses decimals again for each token, so three or more decimals come out scrambled. It reads the
 question in the same way, and takes the sum of the scrambled numbers as the right answer. Shows the exact match of each

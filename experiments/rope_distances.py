@@ -3,7 +3,7 @@
     python experiments/rope_distances.py [output=checkpoints] [lengths=10,11,12,20,25,50,100,200,500] [sums=24]
                                          [publish=true]
 
-Tests the models with RoPE of scratch_grid.py far_digits, which are trained on sums of at most ten digits, with changes
+Tests the models with RoPE of sweep.py far_digits, which are trained on sums of at most ten digits, with changes
 that need neither training nor tuning:
 
     weight      all digits four or more places away together weigh no more than five of them would
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> None:
     lengths = whole_numbers(given, "lengths", LENGTHS)
     runs = {setting: found for setting, pattern in SETTINGS.items() if (found := sorted(folder.glob(pattern)))}
     if not runs:
-        raise RunError(f"{folder} has no runs of the sweep: run python experiments/scratch_grid.py far_digits")
+        raise RunError(f"{folder} has no runs of the sweep: run python experiments/sweep.py far_digits")
     found = {
         (setting, change): exact_match(folders, change, lengths, sums)
         for setting, folders in runs.items()

@@ -102,7 +102,7 @@ def test_a_grafted_model_sees_the_digits_near_the_place_that_it_writes_and_the_d
         ("lost_maxima", [], "nothing to measure"),
         ("many_tasks", [], "nothing to measure"),
         ("same_place", ["output=nowhere"], "nowhere/finetune_swaps_FT_0: no such model"),
-        ("scratch_grid", [], "give one GRID: "),
+        ("sweep", [], "give one SWEEP: "),
         ("smollm2_carry", ["lengths=x"], "lengths=x: should be some of"),
         ("smollm2_copies", ["nosuch"], "nosuch/nupa_smollm2: not a finished run"),
         ("smollm2_errors", ["sums=x"], "sums=x: should be a whole number"),
@@ -140,7 +140,7 @@ def test_rows_of_finetuning_are_compared_seed_by_seed_and_without_ft_they_stand_
 @pytest.mark.slow
 def test_a_grid_runs_every_task_and_setting_and_shows_finished_ones_again(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("lab.sweeping.launchers.start_logged", start_logged)
-    grid = script("scratch_grid")
+    grid = script("sweep")
     chosen = ["positions", "seeds=0", "only=rope,alibi as released", "tasks=add_integer,add_float"]
     arguments = [*chosen, f"output={tmp_path / 'runs'}", *SMALL]
     before = committed()

@@ -156,7 +156,7 @@ def check_module(name: str, arguments: list[str]) -> None:
 
 def check_script(path: Path, arguments: list[str], monkeypatch) -> None:
     assert path.is_file()
-    if path.name != "scratch_grid.py":
+    if path.name != "sweep.py":
         return
 
     grid = script(ROOT / path)

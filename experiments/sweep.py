@@ -1,13 +1,13 @@
-"""Runs a sweep of models from scratch, and writes its table and figure where other experiments write theirs.
+"""Runs a sweep, and writes its table and figure where other experiments write theirs.
 
-    python experiments/scratch_grid.py GRID [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [table=NAME] [publish=true]
+    python experiments/sweep.py SWEEP [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [table=NAME] [publish=true]
         [key=value ...]
 
-GRID names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/GRID.yaml` does the same and prints more.
-Table and figure are named after GRID, or as `table` says; they go to results/ beside the runs, or to
+SWEEP names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/SWEEP.yaml` does the same and prints more.
+Table and figure are named after SWEEP, or as `table` says; they go to results/ beside the runs, or to
 experiments/results/ with publish=true. Other keys change the runs' config; `output` is the folder of the sweep and its
-runs. Every run is a run of `lab.pretrain`, and finished runs are not repeated. Shows mean exact match over seeds (95 %,
-the wider of Student's over the seeds and Wilson's over their problems).
+runs. Finished runs are not repeated. Shows mean exact match over seeds (95 %, the wider of Student's over the seeds and
+Wilson's over their problems).
 """
 
 import json
@@ -31,12 +31,12 @@ ROOT = Path(__file__).parents[1]
 def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     own, others = own_and_others(rest, "seeds", "only", "tasks", "table")
-    grids = [part for part in others if "=" not in part]
-    if len(grids) != 1:
+    named = [part for part in others if "=" not in part]
+    if len(named) != 1:
         known = ", ".join(sorted(file.stem for file in (ROOT / "configs" / "sweeps").glob("*.yaml")))
-        raise ConfigError(f"give one GRID: {known}")
-    (grid,) = grids
-    keys = [part for part in others if part != grid]
+        raise ConfigError(f"give one SWEEP: {known}")
+    (name,) = named
+    keys = [part for part in others if part != name]
     changes = [part if part.startswith("output=") else f"changes.{part}" for part in keys]
     if "seeds" in own:
         changes.append(f"seeds=[{own['seeds']}]")
@@ -44,10 +44,10 @@ def main(arguments: Sequence[str]) -> None:
         changes.append(f"only={json.dumps(own['only'].split(','))}")
     if "tasks" in own:
         changes.append(f"grid={json.dumps({'data.tasks': [[task] for task in own['tasks'].split(',')]})}")
-    file = ROOT / "configs" / "sweeps" / f"{grid}.yaml"
+    file = ROOT / "configs" / "sweeps" / f"{name}.yaml"
     config = load(SweepConfig, file, changes)
     sweep([str(file), *changes])
-    table = own.get("table", grid)
+    table = own.get("table", name)
     shutil.copy(config.path / "table.md", results.file(f"{table}.md"))
     shutil.copy(config.path / "figures" / "results.png", results.file(f"{table}.png"))
 
