@@ -100,6 +100,11 @@ class Trial:
             drafts[left] = written_after(self.programs, prompts[left], self.length)
         return drafts
 
+    @property
+    def in_use(self) -> np.ndarray:
+        """The tokens that occur. A model need not be able to read others."""
+        return np.union1d(self.prompts, self.outputs)
+
     def drafts(self, sums: np.ndarray) -> np.ndarray | None:
         if self.reading is None or self.plain_loop or len(self.programs) > 1:
             return None

@@ -348,7 +348,6 @@ def test_attention_to_tokens_is_no_attention_by_position_whatever_the_logits_of_
     assert f"        return {logits}" in source
     if has_unused:
         source = source.replace("VOCAB_SIZE = 10", "VOCAB_SIZE = 11")
-        source = source.replace("= self.digits_VD[ids_BT]", "= nn.functional.pad(self.digits_VD, (0, 0, 0, 1))[ids_BT]")
         source = source.replace(f"return {logits}", f"return nn.functional.pad({logits}, (0, 1), value=-1e9)")
     content = verify(source, 1, 20, LIMITS).content
     assert content is not None

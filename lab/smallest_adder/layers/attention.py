@@ -44,7 +44,7 @@ def causality(trial: Trial) -> str:
     for place in (-1, -2):
         row_T = trial.sequence(place)
         same_BT = np.repeat(row_T[None], len(row_T) - 1, axis=0)
-        later_BT = drawn.integers(0, trial.vocabulary, same_BT.shape)
+        later_BT = drawn.choice(trial.in_use, same_BT.shape)
         ahead_BT = np.triu(np.ones_like(same_BT), 1)
         before_BTV, after_BTV = (program.run(ids)[0] for ids in (same_BT, np.where(ahead_BT, later_BT, same_BT)))
         kept = torch.from_numpy(ahead_BT == 0)
@@ -373,8 +373,9 @@ def _acting_constants(trial: Trial, program: Program, flow: Flow) -> int:
     if not len(places):
         return 0
     same_BT = np.repeat(same_T[None], len(places), 0)
-    others = np.random.default_rng(trial.seed).integers(1, trial.vocabulary, len(places))
-    changed_BT = _with(same_BT, places, (same_T[places] + others) % trial.vocabulary)
+    others = np.random.default_rng(trial.seed).integers(1, len(trial.in_use), len(places))
+    given = trial.in_use[(np.searchsorted(trial.in_use, same_T[places]) + others) % len(trial.in_use)]
+    changed_BT = _with(same_BT, places, given)
     change = _Change(program, flow, same_BT, changed_BT, places)
     return sum(
         change.is_elsewhere(slice(row, row + 1)) or bool(change.scores_elsewhere(row)) for row in range(len(places))
