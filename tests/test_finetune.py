@@ -136,7 +136,7 @@ def test_a_model_that_is_to_follow_rules_is_asked_and_trained_with_the_rule_in_t
     ("source", "more", "message"),
     [
         ("def f(a, b):\n    return (", (), "rule add_integer.py, line 2: '(' was never closed"),
-        ("import os", (), "rule add_integer.py, line 1: import outside of a function"),
+        ("import os", (), "rule add_integer.py, line 1: import outside a function"),
         ("def f(a, b):\n    return a", (), "rule add_integer: answers "),
         ("def f(a):\n    return a", (), "rule add_integer: f takes 1 values, not 2"),
         ("def f(a, b):\n    while True:\n        pass\n    return a", (), "add_integer: no end after 100000 steps"),

@@ -1,4 +1,4 @@
-"""The lab as a wheel, outside of any clone: it brings its configs and its zoo, and its command starts in any folder."""
+"""The lab as a wheel, outside any clone: it brings its configs and its zoo, and its command starts in any folder."""
 
 import os
 import subprocess

@@ -132,7 +132,7 @@ def position_ids(
         largest: how many ids there are.
         ids_BT: token ids.
         facts: the facts of the vocabulary.
-        drawn_BN: what `draw` returned for a training batch; None outside of training.
+        drawn_BN: what `draw` returned for a training batch; None outside training.
         row_length: how many tokens a row will have when it is complete, including padding; T if not given. Only
             randomised ids without a draw depend on it.
 

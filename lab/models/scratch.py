@@ -360,7 +360,7 @@ class NumberLlama(LlamaForCausalLM):
         self.set_attn_implementation(NUMBER_ATTENTION if distance else "sdpa")
 
     def parameters_without_embeddings(self) -> int:
-        """The number of weights outside of embeddings and head; the sizes in configs are named after it."""
+        """The number of weights outside embeddings and head; the sizes in configs are named after it."""
         embeddings = [module for module in self.modules() if isinstance(module, nn.Embedding)]
         left_out = {id(module.weight) for module in [*embeddings, self.lm_head]}
         return sum(weight.numel() for weight in self.parameters() if id(weight) not in left_out)

@@ -264,7 +264,7 @@ class Runs:
 
     @contextmanager
     def _only_layers(self, layers: range) -> Iterator[None]:
-        """Makes blocks outside of `layers` return their input."""
+        """Makes blocks outside `layers` return their input."""
 
         def skip(*given: Any, **named: Any) -> Any:
             stream = given[0] if given else named["hidden_states"]

@@ -134,7 +134,7 @@ class RowSpots(NamedTuple):
     own: np.ndarray
     """For each token of the row, the spot of its digit; NO_SPOT if it is not a digit."""
     starts: np.ndarray
-    """For each of the last tokens, the index of the token with which its number starts; 0 outside of numbers."""
+    """For each of the last tokens, the index of the token with which its number starts; 0 outside numbers."""
     inside: np.ndarray
     """For each token of the row, whether it is part of a number: a digit, or a separator between digits."""
     at: np.ndarray

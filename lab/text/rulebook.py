@@ -156,7 +156,7 @@ def _functions(path: Path, unit: int | None, importers: tuple[Path, ...]) -> Ite
             case ast.FunctionDef(name=name, decorator_list=[]):
                 yield name, _shown(node, source, constants, path.name), path
             case _:
-                raise RuleError(f"rule {path.name}, line {node.lineno}: {_name(node)} outside of a function")
+                raise RuleError(f"rule {path.name}, line {node.lineno}: {_name(node)} outside a function")
 
 
 def _parse(path: Path) -> tuple[ast.Module, str]:

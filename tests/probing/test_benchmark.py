@@ -60,7 +60,7 @@ def test_every_adder_adds_and_intervention_confirms_its_circuit(name):
     axes = {"patch": list(map(str, patches))}
     effect = np.abs(patching.patch(adder, PAIRS, patches, "effect", axes).effect.value).max(0)
     *alone, without, whole = effect
-    assert without == pytest.approx(0, abs=0.05)  # everything outside of the circuit does nothing, even together
+    assert without == pytest.approx(0, abs=0.05)  # everything outside the circuit does nothing, even together
     assert whole == pytest.approx(1, abs=0.05)
     if not any(word in name for word in ("backup", "superposed", "drawn, sharp")):  # there, a part may do nothing alone
         assert min(alone) > 0.05

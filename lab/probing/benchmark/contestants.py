@@ -11,7 +11,7 @@ There are four kinds of contestants:
 Nodes, edges and heads are scored by
 
     AUROC            the probability that a part of the circuit has a higher score than another part (ties count half)
-    false alarms     how many parts outside of the circuit are claimed
+    false alarms     how many parts outside the circuit are claimed
     missed           how many parts of the circuit are not claimed
     CPR, CMD         see `edges.Curve`, with resample ablation, on pairs on which the scores were not computed
 

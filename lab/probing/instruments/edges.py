@@ -143,7 +143,7 @@ def areas_of(sizes: Sequence[float], faithfulness: np.ndarray) -> tuple[float, f
 def faithfulness(
     subject: Subject, pairs: Pairs, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = _BATCH
 ) -> Measured:
-    """The share of the margin that is left if all edges outside of a circuit are ablated: axes circuit; the mean over
+    """The share of the margin that is left if all edges outside a circuit are ablated: axes circuit; the mean over
     both directions of the carry. A circuit is an array of booleans, (U, R).
 
     Raises the same errors as `attribute`, and TaskError for an unknown ablation.

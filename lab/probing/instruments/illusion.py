@@ -98,13 +98,13 @@ MENDED = ", mended"
 
 
 def _percent(share: float) -> str:
-    """A share in percent, cut to the range from 0 to 100, because shares of parts that cancel may lie outside of it."""
+    """A share in percent, cut to the range from 0 to 100, because shares of parts that cancel may lie outside it."""
     return f"{100 * min(1.0, max(0.0, share)):.0f} %"
 
 
 class Claim(NamedTuple):
     """The claim that a subspace is the carry, and the evidence on it, which the module's docstring explains. All
-    numbers are shares; `unread` may lie outside of 0 to 1, because what components write may cancel."""
+    numbers are shares; `unread` may lie outside 0 to 1, because what components write may cancel."""
 
     text: str
     """Which subspace, and where."""

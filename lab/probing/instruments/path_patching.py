@@ -14,7 +14,7 @@ group share keys and values, so k and v receivers are groups ("L20H6-8.v"); each
 settings stay the same, and weights are never read, so unmerged adapters and quantized weights do not matter.
 
 The control is another head of the sender's layer, drawn from all heads that are not senders, whatever their effects, or
-from heads that the caller knows to be outside of the circuit.
+from heads that the caller knows to be outside the circuit.
 
 Shapes: B pairs (each in both directions), C copies of the base's run, T tokens, D width of the model, H heads, Z width
 of a head.
@@ -241,7 +241,7 @@ def _others(subject: Subject, senders: Sequence[Component], outside: Sequence[Co
             chosen.append(free[int(np.random.Generator(philox("control", 0, str(sender))).integers(len(free)))])
     if not chosen:
         raise ModelError(
-            f"{subject.name}: in the layers of {', '.join(map(str, senders))}, no head outside of the circuit is left "
+            f"{subject.name}: in the layers of {', '.join(map(str, senders))}, no head outside the circuit is left "
             "as a control"
         )
     return list(dict.fromkeys(chosen))

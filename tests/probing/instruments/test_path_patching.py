@@ -58,7 +58,7 @@ def test_controls_are_drawn_from_heads_outside_of_the_circuit_and_it_is_an_error
     pairs, into = carry_only(3, 1, 4, seed=0), [Receiver("mlp", 0), Receiver("mlp", 1)]
     paths = patch_paths(adder, pairs, [HEADS[2], SUM_MLP], into, outside=[HEADS[4], HEADS[2]])
     assert paths.control.axes["sender"] == ["L0H4"]
-    with pytest.raises(ModelError, match="in the layers of L0H2, no head outside of the circuit"):
+    with pytest.raises(ModelError, match="in the layers of L0H2, no head outside the circuit"):
         patch_paths(adder, pairs, [HEADS[2]], into, outside=[HEADS[2]])
 
 

@@ -257,7 +257,7 @@ def test_a_rule_that_cannot_be_followed_is_refused_by_name(rule, source, why):
     [
         ("def f(a):\n  return (", "line 2: '(' was never closed"),
         ("x = 1", "defines no function"),
-        ("import os\ndef f(a):\n    return a", "line 1: import outside of a function"),
+        ("import os\ndef f(a):\n    return a", "line 1: import outside a function"),
         ("from nowhere import g\ndef f(a):\n    return a", "line 1: there is no rule file nowhere.py"),
         ("def f(a):\n    return a / 2", "div is not known"),
         ("def f(a):\n    return [a]", "list is not known"),
@@ -274,7 +274,7 @@ def test_a_rule_that_cannot_be_followed_is_refused_by_name(rule, source, why):
         ("def f(a):\n    while a:\n        a = ''\n    else:\n        a = ''\n    return a", "else after a loop"),
         ("def f(a):\n    return 'ä'", "cannot be read"),
         ("def f(a):\n    if a: return '1'\n    return a", "a body should begin on a line of its own"),
-        ("@g\ndef f(a):\n    return a", "line 2: functiondef outside of a function"),
+        ("@g\ndef f(a):\n    return a", "line 2: functiondef outside a function"),
         ("def f(a):\n    def g(b):\n        return b\n    return a", "a function within a function"),
         ('def f(a):\n    x = """a\n\nb"""\n    return x', "line 2: a text should end on the line on which it begins"),
         ("def f(a):\n    b[0], c = 1, 2\n    return a", "only names can be assigned to"),
