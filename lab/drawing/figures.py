@@ -21,6 +21,8 @@ matplotlib.use("Agg")
 
 STYLE = rc_params_from_file(Path(__file__).with_name("number-lab.mplstyle"), use_default_template=False)
 COLORS: tuple[str, ...] = tuple(STYLE["axes.prop_cycle"].by_key()["color"])
+MOST_IN_A_ROW = 4
+"""The most panels side by side; with more, some could not be read."""
 
 
 @contextmanager
@@ -125,9 +127,13 @@ def by_cell(
         title: the title of the figure.
         path: the file to write.
     """
-    with figure_at(path, figsize=(2 + 3.4 * len(estimates), 0.3 * len(labels) + 1.3)) as figure:
-        grid = figure.subplots(1, len(estimates), squeeze=False, sharey=True)[0]
-        for axes, (name, found) in zip(grid, estimates.items(), strict=True):
+    columns = min(len(estimates), MOST_IN_A_ROW)
+    rows = math.ceil(len(estimates) / columns)
+    with figure_at(path, figsize=(2 + 3.4 * columns, rows * (0.3 * len(labels) + 0.9) + 0.4)) as figure:
+        grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
+        for axes in grid.flat[len(estimates) :]:
+            axes.set_axis_off()
+        for axes, (name, found) in zip(grid.flat, estimates.items(), strict=False):
             for row, estimate in enumerate(found):
                 if estimate:
                     bars = error_bars([estimate])
@@ -139,6 +145,7 @@ def by_cell(
             axes.set_title(plain(name))
             axes.grid(axis="x", color="#eeeeee")
             axes.set_ylim(len(labels) - 0.5, -0.5)
-        grid[0].set_yticks(range(len(labels)), [plain(label) for label in labels])
-        grid[0].set_ylabel(plain(tried))
+        grid[0, 0].set_yticks(range(len(labels)), [plain(label) for label in labels])
+        for axes in grid[:, 0]:
+            axes.set_ylabel(plain(tried))
         headed(figure, title)

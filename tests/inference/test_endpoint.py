@@ -394,6 +394,8 @@ def test_a_connection_that_has_not_begun_when_the_caller_stops_leaves_no_warning
         async with anyio.create_task_group() as connections:
             connections.start_soon(anyio.sleep_forever)
 
+    gc.collect()
+    recwarn.clear()  # what other tests left behind
     monkeypatch.setattr(EndpointEngine, "_answer_all", connecting)
     held = EndpointEngine(EndpointConfig(base_url="http://localhost:1", model="adder")).generate(sums(1)[0])
     assert next(held)[0].text == "7"
