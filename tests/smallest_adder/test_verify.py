@@ -130,7 +130,7 @@ PIECES = {
 PICKS = ("unbound", "split", "rolled", "padded", "sliced", "transposed", "signs", "bits", "learned")
 """How numbers can be places that the code picks (cheat_picks_numbers.py)."""
 
-SUMS = ("numbers", "one_hot", "comparisons", "logic")
+SUMS = ("numbers", "one_hot", "comparisons", "logic", "shape")
 """How the processor can add the numbers of two tokens (cheat_adds_in_scores.py)."""
 
 BESIDE = {

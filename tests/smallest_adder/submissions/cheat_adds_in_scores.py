@@ -4,6 +4,7 @@ numbers        it adds the numbers of the tokens
 one_hot        it adds numbers that it makes of one-hot vectors
 comparisons    it counts how often one token is larger than a number less the other
 logic          it counts true statements about each token
+shape          it adds the numbers of the tokens, after each has met zeros in the shape of a parameter
 """
 
 import math
@@ -43,6 +44,8 @@ class Adder(nn.Module):
         places = torch.arange(ids.shape[1])
         apart = places[:, None] - places[None, :]
         d = ids[0] % 10 * (ids[0] < 10)
+        if TRICK == "shape":
+            d = d + torch.zeros_like(self.scale[0], dtype=ids.dtype)
         total = added(d)  # by the processor
         pair = torch.log(total + 1.0) - torch.log(20.0 - total) + 0 * self.scale[0]
         scores = torch.where(apart == 11, pair, torch.where(apart == 0, 0.0, -math.inf))
