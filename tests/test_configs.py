@@ -137,6 +137,9 @@ def test_a_command_starts_as_the_readme_says(command):
 LEARNED_LATE = 128_000
 """The number of problems after which a slow seed of scratch_add was measured to add 4 digits, 96 % right, in float32 on
 one core. By then, its learning rate had fallen by half."""
+SAMPLES = dict.fromkeys(("tokenizers", "formats_integer", "formats_float", "scratch_size"), 192_000)
+SAMPLES["positions"] = 320_000
+"""The sweeps whose tables are committed, and the number of problems that each of their models was trained on."""
 
 
 def samples(config: PretrainConfig) -> int:
@@ -147,13 +150,9 @@ def test_the_model_that_newcomers_train_sees_twice_the_problems_that_a_late_seed
     assert samples(load(PretrainConfig, ROOT / "configs" / "scratch_add.yaml", [])) >= 2 * LEARNED_LATE
 
 
-@pytest.mark.parametrize(
-    ("name", "count"),
-    {"positions": 320_000, "tokenizers": 192_000, "formats_integer": 192_000, "formats_float": 192_000,
-     "scratch_size": 192_000}.items(),
-)  # fmt: skip
-def test_the_sweeps_of_committed_tables_keep_the_training_that_those_were_made_with(name, count, tmp_path):
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_sweeps_of_committed_tables_keep_the_training_that_those_were_made_with(name, tmp_path):
     path = ROOT / "configs" / "sweeps" / f"{name}.yaml"
     sweep = load(SweepConfig, path, [f"output={tmp_path}", "seeds=[0]"])
     planned = [trial.config for trial in trials(sweep.model_copy(update={"config": path.parent / sweep.config}))]
-    assert {samples(config) for config in planned if isinstance(config, PretrainConfig)} == {count}
+    assert {samples(config) for config in planned if isinstance(config, PretrainConfig)} == {SAMPLES[name]}

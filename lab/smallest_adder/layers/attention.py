@@ -373,9 +373,9 @@ def _acting_constants(trial: Trial, program: Program, flow: Flow) -> int:
     if not len(places):
         return 0
     same_BT = np.repeat(same_T[None], len(places), 0)
-    others = np.random.default_rng(trial.seed).integers(1, len(trial.in_use), len(places))
-    given = trial.in_use[(np.searchsorted(trial.in_use, same_T[places]) + others) % len(trial.in_use)]
-    changed_BT = _with(same_BT, places, given)
+    in_use = trial.in_use
+    others = np.random.default_rng(trial.seed).integers(1, len(in_use), len(places))
+    changed_BT = _with(same_BT, places, in_use[(np.searchsorted(in_use, same_T[places]) + others) % len(in_use)])
     change = _Change(program, flow, same_BT, changed_BT, places)
     return sum(
         change.is_elsewhere(slice(row, row + 1)) or bool(change.scores_elsewhere(row)) for row in range(len(places))
