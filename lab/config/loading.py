@@ -179,7 +179,7 @@ def _merge(base: _Node, overlay: _Node) -> _Node:
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         return overlay
     over = {key: _merge(base.value[key], node) if key in base.value else node for key, node in overlay.value.items()}
-    return _Node({**base.value, **over}, base.origin)
+    return _Node({**base.value, **over}, overlay.origin)
 
 
 def _parse(text: str, origin: Callable[[int], str]) -> _Node:

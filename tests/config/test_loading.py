@@ -167,6 +167,13 @@ def test_a_file_lies_over_the_file_it_extends_and_arguments_over_both(write):
     )
 
 
+def test_keys_that_do_not_fit_together_are_reported_where_one_of_them_was_last_set(write):
+    path = write(base="training: {max_steps: 9, warmup: 8}", top="extends: base.yaml\ntraining: {max_steps: 7}")
+    told = "training: warmup 8 is longer than max_steps 7"
+    assert problems(path) == [f"top.yaml:2: {told}"]
+    assert problems(Path("base.yaml"), "training.max_steps=7") == [f"argument 'training.max_steps=7': {told}"]
+
+
 def test_extends_is_relative_to_the_file_that_says_it(write):
     path = write(base="name: base", top="extends: deep/middle.yaml")
     Path("deep").mkdir()
