@@ -5,8 +5,9 @@
 
 VLLM_PYTHON is the Python of vLLM's environment (`make vllm`: .venv-vllm/bin/python). In each round, `lab evaluate` asks
 the model the same problems of NUPA (`problems` in each range, all tasks) in each of ENGINES, in bfloat16, in a process
-of its own. Loading is not counted. Shows problems/s with the range over rounds, the ratio to vLLM's, and how many
-answers get the same verdict (right or wrong). Writes a table.
+of its own. Loading is not counted, and with the lab's engine neither is what happens before the first batch (tokenizing
+all prompts, packing the weights: about a second). Shows problems/s with the range over rounds, the ratio to vLLM's, and
+how many answers get the same verdict (right or wrong). Writes a table.
 """
 
 import os

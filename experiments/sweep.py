@@ -6,8 +6,7 @@
 SWEEP names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/SWEEP.yaml` does the same and prints more.
 Table and figure are named after SWEEP, or as `table` says; they go to results/ beside the runs, or to
 experiments/results/ with publish=true. Other keys change the runs' config; `output` is the folder of the sweep and its
-runs. Finished runs are not repeated. Shows mean exact match over seeds (95 %, the wider of Student's over the seeds and
-Wilson's over their problems).
+runs. Finished runs are not repeated. Shows means over seeds with 95 % intervals (lab/sweeping/results.py).
 """
 
 import json

@@ -30,7 +30,7 @@ def answered(folder: Path, lengths: Sequence[int], count: int, ids: int) -> dict
     return {
         (row, length): kept.once(
             f"{row}, {length} digits, {count} problems, {ids} ids",
-            lambda problems=problems: right(problems) / count,
+            lambda problems=problems: right(problems) / len(problems),
             "{:.3f}".format,
         )
         for length in lengths

@@ -29,7 +29,7 @@ def problems(
     schema: type[BaseModel],
     errors: list[ErrorDetails],
     origin: Callable[[Sequence[str | int]], str],
-    is_argument: Callable[[Sequence[str | int]], bool],
+    distance: Callable[[Sequence[str | int]], Any],
 ) -> list[str]:
     """One line for each wrong key, in the order of `errors`.
 
@@ -37,7 +37,8 @@ def problems(
         schema: the schema that the config should follow.
         errors: what pydantic found.
         origin: where a key was written, such as a file and line.
-        is_argument: whether a key was given on the command line.
+        distance: how far from the user a key was written, to be compared: on the command line, in the file that they
+            named, in one that it extends, or nowhere.
     """
     shape = schema.model_json_schema()
     defs = shape.get("$defs", {})
@@ -45,7 +46,7 @@ def problems(
     complaints: dict[str, list[str]] = {}
     for error in errors:
         key, parent = _locate(error["loc"], shape, defs)
-        context = error.get("ctx", {})
+        context, named = error.get("ctx", {}), []
         value, allowed = error["input"], re.sub(r"^(Input|Value error,|Assertion failed,) ", "", error["msg"])
         match error["type"]:
             case "extra_forbidden":
@@ -63,13 +64,17 @@ def problems(
                 allowed = f"missing, should be {_type(parent.get('properties', {}).get(key[-1], {}), defs)}"
             case "together":
                 parts = [[*key, *part.split(".")] for part in context["keys"]]
-                key = next(filter(is_argument, parts), parts[0])
+                key = min(parts, key=distance)
+            case "value_error" if isinstance(value, dict):
+                named = [[*key, *word.split(".")] for word in re.findall(r"\w+(?:\.\w+)*", allowed)]
             case "literal_error" | "enum":
                 allowed += did_you_mean(value, context["expected"])
         # If a key is missing or a mapping is wrong as a whole, the value would be the whole mapping, and is not shown.
         whole = error["type"] == "missing" or (isinstance(value, dict) and error["type"] != "extra_forbidden")
         shown = ".".join(map(str, key)) + ("" if whole else f" = {show(value)}")
-        subject = ": ".join(filter(None, [origin(key), shown]))
+        # A section that is wrong as a whole is reported where the user wrote one of the keys that the error names.
+        place = min([*named, key], key=distance)
+        subject = ": ".join(filter(None, [origin(place), shown]))
         complaints.setdefault(subject, []).append(" ".join(allowed.split()))
     # A union without a kind complains once for each of its types.
     return [f"{subject}: {' or '.join(dict.fromkeys(allowed))}" for subject, allowed in complaints.items()]

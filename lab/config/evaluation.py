@@ -121,7 +121,8 @@ class NupaConfig(Section):
     None of them is a test problem."""
     surplus_tokens: int | None = Field(default=None, ge=0)
     """How many tokens an answer may have beyond the longest right answer of its task and length. The default is 8 in
-    the base setting and 64 in the others; a model that thinks before it answers needs thousands."""
+    the base setting and with rules.detail=answer, and 64 otherwise; a model that thinks before it answers needs
+    thousands."""
 
     def cells(self) -> list[Cell]:
         return self.lengths.tested(self.tasks)

@@ -42,12 +42,12 @@ def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ())
     try:
         return schema.model_validate_json(json.dumps(tree.plain()), strict=True)
     except ValidationError as error:
-        found = problems(
-            schema,
-            error.errors(include_url=False),
-            lambda key: tree.nearest(key).origin,
-            lambda key: tree.nearest(key).origin.startswith(_ARGUMENT),
-        )
+
+        def distance(key: Sequence[str | int]) -> list[bool]:
+            origin = tree.nearest(key).origin
+            return [not tree.contains(key), not origin.startswith(_ARGUMENT), not origin.startswith(f"{path}:")]
+
+        found = problems(schema, error.errors(include_url=False), lambda key: tree.nearest(key).origin, distance)
         raise ConfigError("\n".join(found)) from None
 
 
@@ -100,6 +100,12 @@ class _Node:
         if not key or not isinstance(below, dict) or key[0] not in below:
             return self
         return below[key[0]].nearest(key[1:])
+
+    def contains(self, key: Sequence[str | int]) -> bool:
+        """Whether something was written at `key`."""
+        if not key:
+            return True
+        return isinstance(self.value, dict) and key[0] in self.value and self.value[key[0]].contains(key[1:])
 
 
 # YAML 1.2's core schema. PyYAML reads YAML 1.1, in which 1e-4 is a word, no is false, 012 is ten and 1:30 is ninety.
@@ -179,7 +185,7 @@ def _merge(base: _Node, overlay: _Node) -> _Node:
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         return overlay
     over = {key: _merge(base.value[key], node) if key in base.value else node for key, node in overlay.value.items()}
-    return _Node({**base.value, **over}, overlay.origin)
+    return _Node({**base.value, **over}, base.origin)
 
 
 def _parse(text: str, origin: Callable[[int], str]) -> _Node:

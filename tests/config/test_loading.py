@@ -167,11 +167,13 @@ def test_a_file_lies_over_the_file_it_extends_and_arguments_over_both(write):
     )
 
 
-def test_keys_that_do_not_fit_together_are_reported_where_one_of_them_was_last_set(write):
-    path = write(base="training: {max_steps: 9, warmup: 8}", top="extends: base.yaml\ntraining: {max_steps: 7}")
+def test_keys_that_do_not_fit_together_are_reported_where_the_user_wrote_one_of_them(write):
+    path = write(base="training: {max_steps: 9, warmup: 8}", top="extends: base.yaml\ntraining:\n  max_steps: 7")
     told = "training: warmup 8 is longer than max_steps 7"
-    assert problems(path) == [f"top.yaml:2: {told}"]
-    assert problems(Path("base.yaml"), "training.max_steps=7") == [f"argument 'training.max_steps=7': {told}"]
+    assert problems(path) == [f"top.yaml:3: {told}"]
+    assert problems(path, "training.learning_rate=1") == [f"top.yaml:3: {told}"]
+    set_here = "training.max_steps=7"
+    assert problems(Path("base.yaml"), set_here, "training.learning_rate=1") == [f"argument {set_here!r}: {told}"]
 
 
 def test_extends_is_relative_to_the_file_that_says_it(write):
@@ -298,7 +300,7 @@ def test_all_problems_are_told_at_once_each_with_its_own_origin(write):
 
 def test_a_rule_between_keys_names_their_section(write):
     [line] = problems(write(c="name: x\ntraining:\n  warmup: 200\n"))
-    assert line == "c.yaml:2: training: warmup 200 is longer than max_steps 100"
+    assert line == "c.yaml:3: training: warmup 200 is longer than max_steps 100"
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
