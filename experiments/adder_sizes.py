@@ -72,9 +72,9 @@ def report(runs: dict[str, list[Run]], results: Results) -> None:
         points[label] = (parameters, learned)
         best, middle = (f"{100 * share:.2f}" for share in (max(shares), median(shares)))
         rows.append((label, f"{parameters:,}", str(len(found)), percent(learned), middle, best))
-    title = "Small adders: share of groups of seeds that learn to add two 10-digit integers (%)"
+    title = "Small adders: share of groups of seeds that learn to add two 10-digit integers"
     columns = ("model", "parameters", "groups", "learned", "median exact match", "best")
-    results.show(Table(title, columns, rows, 1), "adder_sizes")
+    results.show(Table(f"{title} (%)", columns, rows, 1), "adder_sizes")
     learned_by_size(points, title, results.file("adder_sizes.png"))
 
 

@@ -17,6 +17,7 @@ from shared.answered import answered
 from shared.arguments import counts, own_and_others, some_of, true_or_false
 from shared.curves import curves
 from shared.publishing import take_results
+from shared.strata import in_words
 from shared.training import trained
 
 from lab.config.loading import load
@@ -29,7 +30,7 @@ from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
 WAYS: dict[str, tuple[str, ...]] = {
-    "as in the config": ("as_written",),
+    "with the walk down": ("as_written",),
     "no walk down": ("as_written", "model.downward=0"),
     "counted places": ("as_written_counted",),
 }
@@ -64,7 +65,8 @@ def main(arguments: Sequence[str]) -> None:
     title = "Sums as people write them: exact match (%)"
     name = given.get("name", "as_written")
     results.show(Table(title, columns, rows, 3), name)
-    curves(found, list(STRATA), list(asked), 6, results.file(f"{name}.png"))
+    drawn = {way: {(in_words(kind), n): share for (kind, n), share in one.items()} for way, one in found.items()}
+    curves(drawn, [*map(in_words, STRATA)], list(asked), 6, results.file(f"{name}.png"))
 
 
 def configured(way: str, seed: str, keys: Sequence[str]) -> PretrainConfig:

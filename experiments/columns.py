@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from shared.arguments import own
 from shared.publishing import take_results
+from shared.showing import looks
 
-from lab.drawing.figures import COLORS, STYLE, line_with_band, plain
+from lab.drawing.figures import STYLE, line_with_band, plain
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate
 
@@ -54,20 +55,20 @@ def draw(found: Curves, path: Path) -> None:
     """An SVG of the curves at `path`."""
     with matplotlib.rc_context(STYLE):
         labels = list(dict.fromkeys(model for models in found.values() for model in models))
+        look = dict(zip(labels, looks(), strict=False))
         legend = 0.17 * len(labels) + 0.1
         figure = Figure(figsize=(WIDTH, 1.55 * len(found) + legend + 0.3), layout="constrained")
         panels = figure.subplots(len(found), 1, squeeze=False, sharex=True).ravel()
         for axes, (task, models) in zip(panels, found.items(), strict=True):
             for model, points in models.items():
-                line_with_band(axes, points, color=COLORS[labels.index(model) % len(COLORS)])
+                line_with_band(axes, points, **look[model])
             axes.set(ylim=(-0.03, 1.03), ylabel="exact match", xscale="log", title=task)
             axes.grid(color="#eeeeee")
         ticks = sorted({length for models in found.values() for points in models.values() for length in points})
         panels[-1].set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
         panels[-1].minorticks_off()
         panels[-1].set_xlabel("digits")
-        colors = [COLORS[place % len(COLORS)] for place in range(len(labels))]
-        lines = [Line2D([], [], color=color, marker="o", ms=2.5, lw=1.2) for color in colors]
+        lines = [Line2D([], [], marker="o", ms=2.5, lw=1.2, **look[label]) for label in labels]
         figure.legend(lines, [plain(label) for label in labels], loc="outside lower left")
         figure.savefig(path, metadata={"Date": None})
 

@@ -37,14 +37,15 @@ from lab.progress import quiet_libraries
 ROOT = Path(__file__).parents[1]
 TRAINED, CHOSEN_AT = 10, 20
 SETTINGS = {
-    "relative keys": "far_relative-keys_*",
-    "learned ids": "far_learned-ids_*",
-    "RoPE": "far_rope_*",
-    "relative keys, 2 layers": "far_2-layers_*",
-    "relative keys, 4 layers": "far_4-layers_*",
-    "relative keys, 100 copies": "far_100-copies_*",
-    "relative keys, 1000 copies": "far_1000-copies_*",
+    "one layer": "far_relative-keys_*",
+    "two layers": "far_2-layers_*",
+    "four layers": "far_4-layers_*",
+    "one layer, RoPE": "far_rope_*",
+    "one layer, learned ids": "far_learned-ids_*",
+    "far digits copied 100 times": "far_100-copies_*",
+    "far digits copied 1,000 times": "far_1000-copies_*",
 }
+BOUND = ", with the bound"
 BOUNDS = (5, 10, 15, 20, 30)
 LENGTHS = "10,20,50,100,200,500,1000"
 
@@ -61,8 +62,8 @@ def main(arguments: Sequence[str]) -> None:
         runs = [Model(run) for run in sorted(folder.glob(pattern)) if (run / "model").is_dir()]
         if runs:
             found[setting] = [run.shares(lengths, sums) for run in runs]
-        if runs and "copies" not in setting:
-            found[f"{setting}, bound"] = [run.shares(lengths, sums, run.chosen(sums)) for run in runs]
+        if runs and "copied" not in setting:
+            found[f"{setting}{BOUND}"] = [run.shares(lengths, sums, run.chosen(sums)) for run in runs]
     if not found:
         raise RunError(f"{folder} has no runs of the sweep: run python experiments/sweep.py far_digits")
     curves = {
@@ -72,7 +73,9 @@ def main(arguments: Sequence[str]) -> None:
     rows = [(setting, str(len(found[setting])), *map(percent, curve.values())) for setting, curve in curves.items()]
     title = f"Sums, trained on 1-{TRAINED} digits: exact match (%), n={sums} a length and seed"
     results.show(Table(title, ("model", "seeds", *map(str, lengths)), rows, 1), "far_digits")
-    draw(curves, results.file("far_digits.png"))
+    drawn = {setting: points for setting, points in curves.items() if setting.startswith("one layer")}
+    if drawn:
+        draw(drawn, results.file("far_digits.png"))
 
 
 class Model:
@@ -101,13 +104,13 @@ class Model:
 
 def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
     """A colour for each kind of model: solid with the bound, dashed as it was trained."""
-    colors = dict(zip((setting for setting in curves if "bound" not in setting), figures.COLORS, strict=False))
-    with figures.figure_at(path, (6.4, 3.4)) as figure:
+    colors = dict(zip((setting for setting in curves if BOUND not in setting), figures.COLORS, strict=False))
+    with figures.figure_at(path, (7.2, 3.8)) as figure:
         axes = figure.subplots()
         axes.axvspan(1, TRAINED, color="0.92", lw=0)
         for setting, points in curves.items():
-            bound, color = setting.endswith(", bound"), colors[setting.removesuffix(", bound")]
-            if bound or "copies" in setting:
+            color = colors[setting.removesuffix(BOUND)]
+            if BOUND in setting:
                 figures.line_with_band(axes, points, color=color, label=setting)
             else:  # without a band, so that the other bands can be told apart
                 values = [estimate.value for estimate in points.values()]
@@ -116,8 +119,8 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
         axes.set(xscale="log", ylim=(-0.03, 1.03), xlim=(5, 1.1 * max(lengths)))
         axes.set_xticks(lengths, labels=list(map(str, lengths)))
         axes.minorticks_off()
-        axes.set(xlabel="digits (trained on 1-10)", ylabel="exact match")
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        axes.set(xlabel="digits (grey: trained)", ylabel="exact match")
+        figures.legend_below(figure, 3)
 
 
 if __name__ == "__main__":

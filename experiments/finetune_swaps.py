@@ -54,6 +54,22 @@ AS_PUBLISHED = {
 "1d"."""
 
 
+IN_WORDS = {
+    "FT": "plain fine-tuning",
+    "RoPE rev": "integer parts reversed",
+    "rev all": "everything reversed",
+    "same place": "everything reversed, bias of places",
+    "NoPE rev": "NoPE, integer parts reversed",
+    "NoPE rev pad": "NoPE, integer parts reversed, padded",
+    "RoPE 2d": "tokens of two digits",
+    "RoPE rev 2d": "tokens of two digits, integer parts reversed",
+    "rev places": "integer parts reversed, places of digits",
+    "aligned heads": "loss on heads",
+    "curriculum": "growing lengths",
+}
+"""Our rows, as the figure names them."""
+
+
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, HERE / "results")
@@ -144,15 +160,13 @@ def draw(rows: Rows, path: Path) -> None:
         for axes, (task, ranges) in zip(panels, tasks.items(), strict=True):
             for look, (label, found) in zip(looks(), rows.items(), strict=False):
                 points = {place: exact_match(found, task, span) for place, span in enumerate(ranges)}
-                figures.line_with_band(axes, points, label=label, **look)
+                figures.line_with_band(axes, points, label=IN_WORDS.get(label, label), **look)
             if theirs := plainly_tuned(task, ranges):
-                axes.plot([one / 100 for one in theirs], "k--", lw=1, label="Llama-3.1-8B, FT (paper)")
+                axes.plot([one / 100 for one in theirs], "k--", lw=1, label="Llama-3.1-8B, plain fine-tuning (paper)")
             axes.set(title=task, ylim=(-0.03, 1.03), xlabel="range of digits")
             axes.set_xticks(range(len(ranges)), ranges)
         figure.axes[0].set_ylabel("exact match")
-        figure.legend(
-            *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small"
-        )
+        figures.legend_below(figure, 3)
 
 
 def plainly_tuned(task: str, ranges: Sequence[str]) -> list[float]:

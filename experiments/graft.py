@@ -134,6 +134,20 @@ of them with nines. Like "fewer sums", except for one thing each: digits see no 
 seen, and `bound` limits their weight, only in the test, so that all of them together weigh at most as much as `bound`
 of them (`positions.locality.far_at_most`); far digits are seen, but fade with every place, at a rate that each head
 learns; the numbers of the question, too, are written ones digit first; there is no graft ("plain")."""
+SHOWN_AS = {
+    "as written, more sums": "walk, told where to stop",
+    "as written": "walk, told where to stop, 12,800 sums",
+    "as written, not told where to stop": "walk, not told",
+    "as written, no walk": "no walk",
+    "as written, plain": "no graft",
+    "plain, all reversed": "no graft, all reversed",
+    "same place, all reversed": "same-place bias, all reversed",
+    "graft": "trained on 1-8 digits",
+    "graft, three digits": "trained on 1-3 digits",
+    "graft, all words": "answers see all words",
+    "plain": "no graft",
+}
+"""The names of rows in figures, if they are others there."""
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
 PASSAGES, PASSAGE = 64, 256
@@ -394,14 +408,15 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
         axes.axvspan(1, trained, color="0.92", lw=0)
         axes.text(trained / 2.8, 0.5, "trained", ha="center", color="0.4")
         for look, (row, points) in zip(looks(), curves.items(), strict=False):
-            figures.line_with_band(axes, points, label=row, **look)
+            figures.line_with_band(axes, points, label=SHOWN_AS.get(row, row), **look)
         axes.set(xscale="log", xlim=(1, 1.2 * max(map(max, curves.values()))), ylim=(-0.03, 1.03))
-        places = [1, *sorted({length for points in curves.values() for length in points})]
+        places = sorted({1, trained, *(length for points in curves.values() for length in points)})
         axes.set_xticks(places, labels=map(str, places), minor=False)
         axes.minorticks_off()
         axes.set(xlabel="digits of the longer number", ylabel="exact match")
         axes.set_title("Sums, SmolLM2-135M tuned on short ones")
-        axes.legend(loc="lower left", fontsize="small")
+        if len(curves) > 1:
+            figures.legend_below(figure, 3)
 
 
 if __name__ == "__main__":

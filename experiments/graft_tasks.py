@@ -23,6 +23,7 @@ from shared.arguments import own_and_others, some_of, whole_number, whole_number
 from shared.heat_map import heat_map
 from shared.kept import Kept
 from shared.publishing import Results, take_results
+from shared.strata import in_words
 from shared.streams import STREAMS
 from shared.training import trained
 
@@ -158,7 +159,7 @@ def show(
     name = "graft_tasks" if row == "graft" else f"graft_tasks_{row}"
     heads = ("task", *map(str, lengths), "well-learned", f"{THEIRS}: well-learned")
     results.show(Table(title, heads, lines, 1), name)
-    draw(curves, f"Exact match (%) of {what}", results.file(f"{name}.png"))
+    draw(curves, what, results.file(f"{name}.png"))
 
 
 def over_seeds(models: Sequence[Sequence[float]]) -> Estimate:
@@ -171,11 +172,11 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], title: str, path: Path) -
     with figures.figure_at(path, (6.4, 5.4)) as figure:
         axes = figure.subplots()
         values = [[points[length].value for length in lengths] for points in curves.values()]
-        image = heat_map(axes, values, list(curves), list(map(str, lengths)))
+        image = heat_map(axes, values, list(map(in_words, curves)), list(map(str, lengths)), size=7)
         axes.axvline(sum(length <= TRAINED for length in lengths) - 0.5, color="black")
         axes.set(xlabel="digits (trained to the left of the line)")
         axes.set_title(title)
-        figure.colorbar(image, label="exact match")
+        figure.colorbar(image, label="exact match (%)")
 
 
 if __name__ == "__main__":

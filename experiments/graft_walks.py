@@ -223,16 +223,17 @@ def show_stops(stops: Mapping[int, Sequence[Mapping[str, Any]]], results: Result
             lines.append((str(length), str(layer), *cells))
     title = "The probability of stopping at the place that decides (%), by the number of places passed on the way"
     results.show(Table(title, ("digits", "layer", *groups), lines, 2), f"{name}_stops")
-    with figures.figure_at(results.file(f"{name}.png"), (2.5 * len(stops) + 1, 2.8)) as figure:
+    with figures.figure_at(results.file(f"{name}.png"), (max(6, 2.5 * len(stops) + 1), 3.2)) as figure:
         panels = figure.subplots(1, len(stops), squeeze=False, sharey=True)[0]
         for axes, length in zip(panels, stops, strict=True):
             for color, group in zip(figures.COLORS, groups, strict=False):
                 points = {layer: means[length, layer, group] for layer in layers if (length, layer, group) in means}
                 if points:
                     axes.plot([*points], [*points.values()], marker=".", color=color, label=group)
-            axes.set(title=f"{length} digits", xlabel="layer", ylim=(-0.03, 1.03), xticks=layers)
+            axes.set(title=f"{length} digits", xlabel="layer", ylim=(min(means.values()) - 0.01, 1.01), xticks=layers)
         panels[0].set_ylabel("stops at the right place")
-        panels[-1].legend(title="places passed", fontsize="x-small", title_fontsize="x-small", loc="lower right")
+        handles, labels = panels[-1].get_legend_handles_labels()
+        figure.legend(handles, labels, title="places passed", loc="outside lower center", ncols=len(labels))
         figures.headed(figure, "Where walking heads stop")
 
 

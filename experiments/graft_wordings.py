@@ -16,6 +16,7 @@ import itertools
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -103,9 +104,10 @@ def show(margins: np.ndarray, templates: Sequence[str], scale: str, results: Res
     with figures.figure_at(results.file(f"{name}.png"), (7.2, 5.6)) as figure:
         axes = figure.subplots()
         image = axes.imshow(margins, cmap="viridis", aspect="auto")
-        axes.set_xticks(range(len(endings)), [ending[-18:].replace("\n", " ") for ending in endings], rotation=60)
-        axes.set_yticks(range(len(beginnings)), [beginning[-24:].replace("\n", " ") for beginning in beginnings])
-        axes.set(xlabel="ending", ylabel="beginning", title="Margin of the least certain digit")
+        axes.set_xticks(range(len(endings)), [shorten(ending[::-1], 24, placeholder=" …")[::-1] for ending in endings])
+        axes.tick_params(axis="x", rotation=60)
+        axes.set_yticks(range(len(beginnings)), [shorten(part, 32, placeholder=" …") for part in beginnings])
+        axes.set(xlabel="ending", ylabel="beginning", title=f"Margin of the least certain digit ({scale})")
         figure.colorbar(image, label="margin (logits)")
 
 

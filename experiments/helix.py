@@ -37,6 +37,17 @@ ZOO = ("zoo/adds-4-digits", "zoo/adds-10-without-locality", "zoo/adds-1000")
 LENGTHS = {"zoo/adds-4-digits": 4, "zoo/adds-10-without-locality": 6, "zoo/adds-1000": 6}
 LAYERS = 6
 """The largest number of layers of a model at which digits are patched in."""
+SHOWN_AS = {
+    "helix": "helix: a line and period 10",
+    "polynomial": "cubic",
+    "permuted helix": "helix of permuted digits",
+    "three periods": "a line and periods 10, 5 and 2",
+    "sextic": "polynomial of degree 6",
+    "permuted periods": "the periods of permuted digits",
+    "ramp": "a line",
+    "all means": "all nine dimensions",
+}
+"""The names of fits in figures."""
 PARTS = DIGITS, NEURONS = "digits", "neurons"
 
 
@@ -97,16 +108,18 @@ def of(one: Measured) -> Shown:
 
 def draw(turned: dict[str, Helix], fits: Sequence[str], path: Path) -> None:
     """A panel for each model: digits that follow, against the layer, a line for each fit."""
-    with figures.figure_at(path, (2.5 * max(2, len(turned)), 2.8)) as figure:
+    with figures.figure_at(path, (2.5 * max(2, len(turned)), 3.2)) as figure:
         panels = figure.subplots(1, max(2, len(turned)), sharey=True)
         for axes, (name, found) in zip(panels, turned.items(), strict=False):
-            for place, fit in enumerate(fits):
+            for fit in fits:
                 values = [float(found.turned.at(layer=layer, fit=fit).value) for layer in found.turned.axes["layer"]]
-                axes.plot(found.turned.axes["layer"], values, marker="o", label=fit, color=figures.COLORS[place])
-            axes.set(title=Path(name).name, xlabel="layer", ylim=(-0.03, 1.03))
+                look = {"color": figures.COLORS[FITS.index(fit)], "label": SHOWN_AS[fit]}
+                axes.plot(found.turned.axes["layer"], values, marker="o", ms=4, **look)
+            title = Path(name).name.replace("smollm2_sums_", "seed ")
+            axes.set(title=title, xlabel="layer", ylim=(-0.03, 1.03))
             axes.set_xticks(found.turned.axes["layer"])
         panels[0].set_ylabel("digits that follow")
-        panels[0].legend(fontsize=6)
+        figures.legend_below(figure, 3)
         figures.headed(figure, "How often the sum's digit follows the digit that was put in along a fit")
 
 

@@ -47,6 +47,13 @@ DIGITS, COLUMN, LAYER = 4, 2, 1
 EVERY = 100
 EVENTS = {"3 digits": 0.5, "4 digits": 0.5, "aligned": 0.3, "carry": 0.2}
 """The measures, and the values that they have to reach."""
+SHOWN_AS = {
+    "3 digits": "three digits right",
+    "4 digits": "four digits right",
+    "aligned": "best head's alignment",
+    "carry": "carry direction",
+}
+"""The names of the measures in the figure."""
 MEASURES = tuple(EVENTS)
 LEARNED = 0.5
 """A seed has learned if its exact match at four digits is at least this."""
@@ -133,11 +140,11 @@ def draw(found: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
             for color, name in zip(figures.COLORS, MEASURES, strict=False):
                 for seed in seeds:
                     points = sorted(found[seed][name].items())
-                    label = name if seed == seeds[0] else None
+                    label = SHOWN_AS[name] if seed == seeds[0] else None
                     axes.plot(*zip(*points, strict=True), color=color, lw=1.2, alpha=0.8, label=label)
-            axes.set(xlabel="step", ylim=(-0.1, 1.05))
+            axes.set(xlabel="step", ylim=(-0.15, 1.05))
             axes.set_title(f"{'learn' if which else 'do not learn'} four digits: {len(seeds)} of {len(found)} seeds")
-        panels[0].set(ylabel="share")
+        panels[0].set(ylabel="share of sums, attention or exchanges")
         panels[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 

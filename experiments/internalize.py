@@ -21,7 +21,7 @@ from shared.publishing import take_results
 from lab.benchmarks.results import CurvePoint
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
-from lab.drawing.figures import figure_at, legend_below
+from lab.drawing.figures import COLORS, error_bars, figure_at, legend_below, line_with_band
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
@@ -95,13 +95,14 @@ def draw(
     with figure_at(path, figsize=(9, 3.2)) as figure:
         panels = figure.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
         for axes, task in zip(panels, tasks, strict=True):
-            for length in lengths:
+            for color, length in zip(COLORS, lengths, strict=False):
                 across = [words(found[REMOVED], step, task, lengths[0]) for step in ends]
                 shares = [share(found[REMOVED], step, task, length) for step in ends]
-                (line,) = axes.plot(across, [one.value for one in shares], "-o", ms=3.5, label=f"{length} digits")
-                last = share(found[NEVER], ends[-1], task, length).value
+                line_with_band(axes, dict(zip(across, shares, strict=True)), color=color, label=f"{length} digits")
+                last = share(found[NEVER], ends[-1], task, length)
                 direct = words(found[NEVER], ends[-1], task, lengths[0])
-                axes.plot([direct], [last], "x", color=line.get_color(), label=f"{length} digits, {NEVER}")
+                look = {"fmt": "x", "color": color, "label": f"{length} digits, {NEVER}"}
+                axes.errorbar([direct], [last.value], error_bars([last]), **look)
             axes.set(title=task, xlabel=f"words at {lengths[0]} digits", ylim=(-0.03, 1.03))
         panels[0].set_ylabel("exact match")
         legend_below(figure, 4)

@@ -12,7 +12,7 @@ beside the runs, or in experiments/results/ with publish=true.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,14 @@ SETTINGS = {
     "one a sequence, local": "locality_trained-to-10_*",
 }
 TRAINED = 10
+IN_WORDS = {
+    "one a sequence": "one problem a sequence",
+    "one a sequence, local": "with locality",
+    "vanilla": "as trained",
+    "no leak": "without the leak",
+    "no leak, wrong place": "control: attention to the column below instead",
+}
+"""The settings and the operations that the figure shows."""
 OPERATIONS = ("vanilla", "no leak", "no leak, wrong place", "alignment", "wrong offset", "other heads")
 
 
@@ -64,8 +72,20 @@ def main(arguments: Sequence[str]) -> None:
     seeds_of = ", ".join(f"{len(runs[setting])} seeds of {setting}" for setting in leaks)
     title = f"Trained on 1-{TRAINED} digits ({seeds_of}; {count} sums a length and seed), %"
     results.show(Table(title, ("model", "", *(f"{n} digits" for n in lengths)), rows, 2), "leak")
-    panels = {"attention that leaks": leaks, **{f"exact match: {setting}": lines for setting, lines in exact.items()}}
-    showing.panels(panels, "digits", "What fails at length, and what cures it", results.file("leak.png"))
+    draw(leaks, exact, results.file("leak.png"))
+
+
+def draw(
+    leaks: Mapping[str, Mapping[float, Estimate]],
+    exact: Mapping[str, Mapping[str, Mapping[float, Estimate]]],
+    path: Path,
+) -> None:
+    """The leak of each setting, and the exact match of each setting and operation, against digits."""
+    panels = {"leak: share of attention": {IN_WORDS.get(setting, setting): line for setting, line in leaks.items()}}
+    for setting, lines in exact.items():
+        shown = {IN_WORDS[name]: line for name, line in lines.items() if name in IN_WORDS}
+        panels[f"exact match, {IN_WORDS.get(setting, setting)}"] = shown
+    showing.panels(panels, "digits", "share", "What fails at length, and what cures it", path)
 
 
 def measure(run: Path, lengths: Sequence[int], count: int) -> tuple[dict[int, float], dict[str, dict[int, float]]]:

@@ -25,6 +25,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +50,22 @@ LENGTHS = (11, 12, 15, 20, 30, 50, 100)
 WHOLE, MORE = "predicted", "more digits alone"
 TRIED_ON = ("relative-keys_0", "rope_0", "2-layers_0")
 """The models on which predictions were first tried."""
+DRAWN = {
+    "relative keys, one layer": ("relative keys", "2000 steps"),
+    "relative keys, two and four layers": ("2 layers", "4 layers"),
+    "relative keys, trained on five digits": ("5 digits",),
+    "relative keys, four problems packed": ("packed",),
+    "relative keys, slope 0.02": ("slope 0.02",),
+    "relative keys, far digits copied in training": ("100 copies", "1000 copies"),
+    "RoPE, one and two layers, three speeds": (
+        "rope", "rope 2 layers", "rope 2000 steps", "rope factor 2", "rope factor 4",
+    ),
+    "RoPE, trained on five digits": ("rope 5 digits",),
+    "RoPE with a slope, packed, or with far digits copied in training": (
+        "rope slope 0.2", "rope packed", "rope 100 copies",
+    ),
+}  # fmt: skip
+"""The kinds of models that have the same look in the figure."""
 
 
 def insertions(places: int) -> dict[str, Insertion]:
@@ -199,25 +216,22 @@ def rank_correlation(pairs_N2: np.ndarray) -> float:
 
 def draw(found: Sequence[Law], path: Path) -> None:
     """On the left, reach against its prediction; on the right, shares of right sums against their predictions."""
-    kinds = list(dict.fromkeys(law.kind for law in found))
-    with figures.figure_at(path, (8.6, 3.6)) as figure:
+    with figures.figure_at(path, (8.6, 4.6)) as figure:
         lengths, shares = figure.subplots(1, 2)
         lengths.plot([5, LONGEST], [5, LONGEST], color="0.7", lw=1)
         shares.plot([0, 1], [0, 1], color="0.7", lw=1)
-        for index, kind in enumerate(kinds):
-            laws = [law for law in found if law.kind == kind]
-            style = {
-                "color": figures.COLORS[index % len(figures.COLORS)],
-                "marker": "^" if "rope" in kind else "s" if index >= len(figures.COLORS) else "o",
-                "ms": 4,
-                "ls": "",
-            }
-            lengths.plot([law.predicted[WHOLE] for law in laws], [law.reach for law in laws], label=kind, **style)
+        for color, (name, kinds) in zip(cycle(figures.COLORS), DRAWN.items(), strict=False):
+            laws = [law for law in found if law.kind in kinds]
+            style = {"color": color, "marker": "^" if "RoPE" in name else "o", "ms": 4, "ls": ""}
+            lengths.plot([law.predicted[WHOLE] for law in laws], [law.reach for law in laws], label=name, **style)
             points = [point for law in laws for point in law.right.values()]
             shares.plot([predicted for _, predicted in points], [real for real, _ in points], alpha=0.6, **style)
-        lengths.set(xscale="log", yscale="log", xlabel="predicted length", ylabel="length at which half is wrong")
+        lengths.set(xscale="log", yscale="log")
+        lengths.xaxis.set_major_formatter("{x:g}")
+        lengths.yaxis.set_major_formatter("{x:g}")
+        lengths.set(xlabel="predicted length (digits)", ylabel="length at which half is wrong (digits)")
         shares.set(xlabel="predicted share of right sums", ylabel=f"share at {LENGTHS[0]} to {LENGTHS[-1]} digits")
-        shares.legend(*lengths.get_legend_handles_labels(), loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figures.legend_below(figure, 2)
 
 
 if __name__ == "__main__":

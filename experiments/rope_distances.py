@@ -60,7 +60,13 @@ TRAINED = 10
 FARTHEST = TRAINED - 1
 HIDDEN = "new distances hidden"
 CHANGES = ("as trained", "weight", "distance", "distance of digits", "distance of signs", HIDDEN, "weight and distance")
-DRAWN = ("weight", "distance", "weight and distance")
+DRAWN = {
+    "as trained": "as trained",
+    "weight": "far digits weigh at most as five",
+    "distance": "clipped distance",
+    "weight and distance": "clipped, and far digits weigh at most as five",
+}
+"""The changes in the figure, and their names there."""
 LENGTHS = "10,11,12,20,25,50,100,200,500"
 DISTANCES = range(-50, 51)
 """Above a query; negative ones are below it."""
@@ -248,26 +254,26 @@ def draw(
     """Draws the models of one layer. On the left is the attention to one more digit by its distance, a line for each
     seed; on the right, exact match by length."""
     setting = next(iter(attention))
-    with figures.figure_at(path, (8.6, 3.4)) as figure:
+    with figures.figure_at(path, (8.6, 3.8)) as figure:
         looks, curves = figure.subplots(1, 2)
         looks.axvspan(-FARTHEST, FARTHEST, color="0.92", lw=0)
         most = int(DISTANCES[-1] / math.tau)  # the fastest pair of RoPE turns by one radian an id
         for turns in range(-most, most + 1):
             label = None if turns else "the digit to write, and whole turns from it"
             looks.axvline(1 + turns * math.tau, color="0.6", lw=0.8, ls=":", label=label)
-        for color, seed in zip(figures.COLORS, attention[setting], strict=False):
-            looks.plot(list(DISTANCES), [100 * share for share in seed], color=color, lw=1)
+        for place, seed in enumerate(attention[setting]):
+            label = None if place else f"one of {len(attention[setting])} models as trained"
+            looks.plot(list(DISTANCES), [100 * share for share in seed], color="0.3", alpha=0.5, lw=1, label=label)
         looks.set(xlabel="places above (grey: seen in training)", ylabel="attention to one more digit (%)")
-        looks.legend(loc="lower center", bbox_to_anchor=(0.5, 1))
         curves.axvspan(1, TRAINED, color="0.92", lw=0)
-        for color, change in zip(figures.COLORS, ("as trained", *DRAWN), strict=False):
-            figures.line_with_band(curves, found[setting, change], color=color, label=change)
+        for color, (change, name) in zip(figures.COLORS, DRAWN.items(), strict=False):
+            figures.line_with_band(curves, found[setting, change], color=color, label=name)
         lengths = [length for length in found[setting, "as trained"] if length not in (11, 12, 25)]
         curves.set(xscale="log", ylim=(-0.03, 1.03), xlim=(5, 1.1 * max(lengths)))
         curves.set(xlabel="digits (grey: seen in training)", ylabel="exact match")
         curves.set_xticks(lengths, labels=list(map(str, lengths)))
         curves.minorticks_off()
-        curves.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figures.legend_below(figure, 2)
 
 
 if __name__ == "__main__":

@@ -89,8 +89,14 @@ def draw(counts: dict[tuple[str, int, int], list[float]], path: Path) -> None:
         for unit, style in zip(UNITS, ("-o", "--s", ":^"), strict=True):
             for place, detail in enumerate(DETAILS, 1):
                 ratios = [counts[key, unit, length][place] / counts[key, unit, length][-1] for length in LENGTHS]
-                axes.plot(LENGTHS, ratios, style, color=f"C{place}", ms=4, label=f"{detail}, unit {unit}")
-        axes.axhline(5, color="black", lw=0.8, ls=":")
+                axes.plot(
+                    LENGTHS,
+                    ratios,
+                    style,
+                    color=f"C{place}",
+                    ms=4,
+                    label=f"{detail}, {unit} digit{'s' * (unit > 1)} a step",
+                )
         axes.set(title=key.replace(", ", "\n"), xlabel="digits", yscale="log")
     grid[0].set_ylabel("tokens / tokens of a direct answer")
     grid[-1].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)

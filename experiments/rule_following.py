@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import yaml
 from shared.publishing import Results, take_results
 
 from lab.benchmarks.results import Sample, read_samples
+from lab.drawing.figures import error_bars, figure_at, legend_below
 from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
 from lab.finetune import main as finetune
@@ -29,6 +29,9 @@ from lab.text.traces.errors import KINDS
 ROOT = Path(__file__).parents[1]
 TRAININGS = ("smollm2_rfcot", "smollm2_direct")
 TESTS = {"rules": "nupa_rfcot", "direct": "nupa_rfcot_direct"}
+NAMES = {"rules": "with rules", "direct": "directly"}
+ASIDE = {"rules": -0.06, "direct": 0.06}
+"""How far intervals are moved in the figure, so that none hides another."""
 COLORS = {"rules": "#0a6ebd", "direct": "#d9822b"}
 
 
@@ -50,37 +53,38 @@ def report(folder: Path, results: Results) -> None:
     trained = yaml.safe_load((folder / TRAININGS[0] / "config.yaml").read_text())["data"]["lengths"]
     print(f"{len(shared)} problems that both were asked; {len(samples['direct']) - len(shared)} do not fit the window")
     tasks = list(dict.fromkeys(question[:2] for question in samples["direct"]))
-    figure, axes = plt.subplots(2, len(tasks), figsize=(3 * len(tasks), 5), layout="constrained", squeeze=False)
-    for column, task in enumerate(tasks):
-        kind = "easy" if TASKS["_".join(task)].difficulty is EASY else "hard"
-        for label, asked in samples.items():
-            found = [asked[question] for question in asked if question in shared and question[:2] == task]
-            lengths = sorted({sample.length for sample in found})
-            estimates = [_accuracy([s for s in found if s.length == length]) for length in lengths]
-            errors = [[max(0, e.value - e.low) for e in estimates], [max(0, e.high - e.value) for e in estimates]]
-            axes[0][column].errorbar(
-                lengths, [e.value for e in estimates], errors, marker="o", ms=4, label=label, color=COLORS[label]
+    with figure_at(results.file("rule_following.png"), (3 * len(tasks), 5.2)) as figure:
+        axes = figure.subplots(2, len(tasks), squeeze=False)
+        for column, task in enumerate(tasks):
+            kind = "easy" if TASKS["_".join(task)].difficulty is EASY else "hard"
+            for label, asked in samples.items():
+                found = [asked[question] for question in asked if question in shared and question[:2] == task]
+                lengths = sorted({sample.length for sample in found})
+                estimates = [_accuracy([s for s in found if s.length == length]) for length in lengths]
+                look = {"marker": "o", "ms": 4, "label": NAMES[label], "color": COLORS[label]}
+                places = [length + ASIDE[label] for length in lengths]
+                axes[0][column].errorbar(places, [e.value for e in estimates], error_bars(estimates), **look)
+                axes[0][column].set_xticks(lengths)
+                inside = [s for s in found if s.length <= trained[kind][1]]
+                for name, part in (("trained lengths", inside), ("longer", [s for s in found if s not in inside])):
+                    if part:
+                        e = _accuracy(part)
+                        print(f"{' '.join(task):18} {label:7} {name:16} {100 * e.value:5.1f} % "
+                              f"({100 * e.low:.1f}-{100 * e.high:.1f}), n = {e.n}")  # fmt: skip
+            axes[0][column].axvspan(0, trained[kind][1] + 0.5, color="#f2f2f2", zorder=0)
+            axes[0][column].set(title=" ".join(task), ylim=(-0.04, 1.04), xlabel="digits (grey: trained)")
+            first = Counter(
+                (s.remarks["first_error"] or {"kind": "none"})["kind"]
+                for s in samples["rules"].values()
+                if _task(s) == task
             )
-            inside = [s for s in found if s.length <= trained[kind][1]]
-            for name, part in (("trained lengths", inside), ("longer", [s for s in found if s not in inside])):
-                if part:
-                    e = _accuracy(part)
-                    print(f"{' '.join(task):18} {label:7} {name:16} {100 * e.value:5.1f} % "
-                          f"({100 * e.low:.1f}-{100 * e.high:.1f}), n = {e.n}")  # fmt: skip
-        axes[0][column].axvspan(0, trained[kind][1] + 0.5, color="#f2f2f2", zorder=0)
-        axes[0][column].set(title=" ".join(task), ylim=(-0.04, 1.04), xlabel="digits (grey: trained)")
-        first = Counter(
-            (s.remarks["first_error"] or {"kind": "none"})["kind"]
-            for s in samples["rules"].values()
-            if _task(s) == task
-        )
-        axes[1][column].barh(["none", *KINDS], [first[kind] for kind in ("none", *KINDS)], color=COLORS["rules"])
-        axes[1][column].invert_yaxis()
-        axes[1][column].set_xlabel("responses, by first wrong line")
-        print(f"{' '.join(task):18} first wrong line: {dict(first.most_common())}")
-    axes[0][0].set_ylabel("exact match (95 % Wilson)")
-    axes[0][0].legend()
-    figure.savefig(results.file("rule_following.png"), dpi=100)
+            axes[1][column].barh(["none", *KINDS], [first[kind] for kind in ("none", *KINDS)], color=COLORS["rules"])
+            axes[1][column].invert_yaxis()
+            axes[1][column].xaxis.get_major_locator().set_params(integer=True)
+            axes[1][column].set_xlabel("responses with rules, by first wrong line")
+            print(f"{' '.join(task):18} first wrong line: {dict(first.most_common())}")
+        axes[0][0].set_ylabel("exact match (95 % Wilson)")
+        legend_below(figure, 2)
     for (label, asked), training in zip(samples.items(), TRAININGS, strict=True):
         seconds = [sample.completion.seconds for sample in asked.values()]
         times = [row["seconds"] for row in Run(folder / training).read("training_times")]

@@ -31,6 +31,14 @@ TASKS = ["add_integer", "add_float", "add_scientific", "multiply_easy_fraction"]
 RANGES = {"S": (3, 4), "M": (5, 8), "L": (9, 12)}
 ROWS = {"FT": "FT", "rev all": "rev-all", "same place": "same-place", "same place, bias taken away": "same-place"}
 
+IN_WORDS = {
+    "FT": "plain fine-tuning",
+    "rev all": "everything reversed",
+    "same place": "everything reversed, bias of places",
+    "same place, bias taken away": "the same, learned bias set to zero",
+}
+"""The rows, as the figure names them."""
+
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
@@ -40,7 +48,9 @@ def main(arguments: Sequence[str]) -> None:
     output = Path(given.get("output", "checkpoints"))
     found = {row: [measured(row, seed, problems, output) for seed in seeds] for row in ROWS}
     rows: list[tuple[Entry, ...]] = []
-    shown: dict[str, dict[str, dict[float, Estimate]]] = {task: {row: {} for row in ROWS} for task in TASKS}
+    shown: dict[str, dict[str, dict[float, Estimate]]] = {
+        task: {word: {} for word in IN_WORDS.values()} for task in TASKS
+    }
     for task in TASKS:
         for span, (first, last) in RANGES.items():
             plain = [score(summary, task, span, "digit_match").value for summary in found["FT"]]
@@ -52,7 +62,7 @@ def main(arguments: Sequence[str]) -> None:
                 gained = [mine - its for mine, its in zip(matched, plain, strict=True)]
                 gain = showing.difference(gained) if row != "FT" else NOT_MEASURED
                 rows.append((task, f"{first}-{last}", row, percent(exact), percent(mean), gain))
-                shown[task][row][last] = mean
+                shown[task][IN_WORDS[row]][last] = mean
     columns = ("task", "digits", "row", "exact match", "digit match", "digit match against FT")
     title = (
         f"SmolLM2-135M tuned on 1-3 digits, {len(seeds)} seeds, {problems} problems a task and range "
@@ -60,7 +70,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     results.show(Table(title, columns, rows, 3), "same_place")
     title = "Digits right after 72 steps on numbers of 1-3 digits"
-    showing.panels(shown, "digits, at most", title, results.file("same_place.png"))
+    showing.panels(shown, "digits, at most", "digit match", title, results.file("same_place.png"))
 
 
 def measured(row: str, seed: int, problems: int, output: Path) -> NupaSummary:

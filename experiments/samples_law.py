@@ -118,7 +118,7 @@ def show(curves: Mapping[str, Mapping[int, Estimate]], problems: int, results: R
         for part in RANGES
     }
     what = "Exact match against problems seen, SmolLM2-135M tuned on all tasks"
-    showing.panels(panels, "thousands of problems seen", what, results.file("samples_law.png"))
+    showing.panels(panels, "thousands of problems seen", "exact match", what, results.file("samples_law.png"))
 
 
 if __name__ == "__main__":

@@ -203,9 +203,14 @@ def left_table(found: Mapping[str, dict[str, Any]]) -> Table:
     for name, one in found.items():
         for whose, left in one["left"].items():
             cells = [shown(estimated(left[str(share)])) for share in SHARES]
-            lines.append((name, percent(wilson(*one["right"])), "its own" if whose == name else whose, *cells))
+            lines.append((name, percent(wilson(*one["right"])), shown_as(whose, name), *cells))
     title = "What is left of the margin of SmolLM2-135M if only the first edges of a ranking stay live (%, 95 %)"
     return Table(title, ("model", "pairs right", "ranking", *(f"{100 * share:g} %" for share in SHARES)), lines, 3)
+
+
+def shown_as(whose: str, model: str) -> str:
+    """The name of a ranking that is tested on `model`."""
+    return {model: "its own", DRAWN: "as many edges drawn"}.get(whose, whose)
 
 
 def overlap_table(found: Mapping[str, dict[str, Any]]) -> Table:
@@ -230,18 +235,22 @@ def named_table(found: Mapping[str, dict[str, Any]]) -> Table:
 
 
 def draw(found: Mapping[str, dict[str, Any]], path: Path) -> None:
-    """A panel for each model, a line for each ranking."""
-    with figures.figure_at(path, (2.8 * max(2, len(found)), 3)) as figure:
+    """A panel for each model, a line for each ranking; dashed if edges are left out of it."""
+    rankings = (shown_as(whose, name) for name, one in found.items() for whose in one["left"])
+    of_name = dict(zip(dict.fromkeys(["its own", *reversed(WITHOUT), *rankings]), looks(), strict=False))
+    with figures.figure_at(path, (2.8 * max(2, len(found)), 3.4)) as figure:
         panels = np.atleast_1d(figure.subplots(1, len(found), sharey=True))
         for axes, (name, one) in zip(panels, found.items(), strict=True):
-            for look, (whose, left) in zip(looks(), one["left"].items(), strict=False):
+            for whose, left in one["left"].items():
+                label = shown_as(whose, name)
+                look = {**of_name[label], "ls": "--" if whose in WITHOUT else "-"}
                 curve = {100 * share: estimated(left[str(share)]) for share in SHARES}
-                figures.line_with_band(axes, curve, label="its own" if whose == name else whose, **look)
+                figures.line_with_band(axes, curve, label=label, **look)
             axes.set(title=name, xlabel="live edges (%)", xscale="log")
             axes.minorticks_off()
             axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g}" for share in SHARES])
-            axes.legend(fontsize="x-small")
         panels[0].set_ylabel("share of the margin that is left")
+        figures.legend_below(figure, 4)
         figures.headed(figure, "What the first edges of a ranking do alone")
 
 

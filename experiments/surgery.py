@@ -32,6 +32,16 @@ ROOT = Path(__file__).parents[1]
 SWEEP = ROOT / "configs" / "sweeps" / "surgery.yaml"
 TRAINED, LENGTHS, SUMS = 3, [3, 4, 5], 100
 HELPING = ("vanilla", "alignment", "carry", "both", "no leak")
+IN_WORDS = {
+    "rope": "RoPE",
+    "nope": "NoPE",
+    "nope, no aligned head": "NoPE, no aligned head",
+    "alibi": "ALiBi",
+    "alibi, no aligned head": "ALiBi, no aligned head",
+    "vanilla": "as trained",
+    "no leak": "without the leak",
+}
+"""The models and the operations, as the figure names them."""
 Operated = tuple[Measured, Measured]
 """The share of right sums and of right digits, by operation and length."""
 
@@ -65,7 +75,9 @@ def main(arguments: Sequence[str]) -> None:
             ]
             rows.append((label, name, *(percent(mean) for mean in means), *gained[1:], *shares))
             if name in HELPING:
-                right.setdefault(label, {})[name] = dict(zip(map(float, LENGTHS), means, strict=True))
+                right.setdefault(label, {})[IN_WORDS.get(name, name)] = dict(
+                    zip(map(float, LENGTHS), means, strict=True)
+                )
     columns = (
         *(f"{n} digits: digits right" for n in LENGTHS),
         *(f"{n} digits: against vanilla" for n in LENGTHS[1:]),
@@ -75,13 +87,13 @@ def main(arguments: Sequence[str]) -> None:
     title = f"Trained on 1-{TRAINED} digits, after surgery (seeds: {count}; {SUMS} sums a length and seed), %"
     results.show(Table(title, ("model", "operation", *columns), rows, 2), "surgery")
     shown = {
-        f"{label} ({len(found[label])} models)": lines
+        f"{IN_WORDS[label]} ({len(found[label])} models)": lines
         for label, lines in right.items()
         if len(found[label]) > 2  # a mean of fewer has no useful interval
     }
     if shown:
         title = "Digits right, each after right ones: what would the model have needed?"
-        showing.panels(shown, "digits", title, results.file("surgery.png"))
+        showing.panels(shown, "digits", "right digits", title, results.file("surgery.png"))
 
 
 def operated(output: Path, model: str) -> Operated:

@@ -7,12 +7,15 @@ following rules does, and in the plain loop. Every answer is written to disk as 
 resume=true continues it.
 
     lab cost CONFIG [key.sub=value ...]     measure, and write a run directory
-    lab cost RUN [RUN ...] [out=FOLDER]     show accuracy against cost, in finished runs of any command that asks
+    lab cost RUN [RUN ...] [out=FOLDER] [names=[NAME, ...]]
+                                            show accuracy against cost, in finished runs of any command that asks
                                             NUPA's problems; FOLDER gets tables and a figure
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+
+from pydantic import Field
 
 from lab.command import ResultsFolder, entry_point, read_config, read_options
 from lab.config.cost import CostConfig
@@ -28,6 +31,8 @@ class FrontierOptions(Section):
 
     out: ResultsFolder | None = None
     """Folder for tables and a figure."""
+    names: list[str] = Field(default=[])
+    """What to call the runs, in their order; by default, the names of their directories."""
 
 
 @entry_point
@@ -90,7 +95,7 @@ def compare(config: CostConfig) -> None:
         shown = [tables[name] for name in ("variants", "ratios", "tasks")]
         run.write_text("table.md", "\n".join(table.page() for table in shown))
         run.write_text("lengths.md", tables["lengths"].page())
-        figures.cost_by_length(summary, f"{config.name}: what an answer costs", run.figures / "cost.png")
+        figures.cost_by_length(summary, "What an answer costs", run.figures / "cost.png")
         show(shown)
         if following.note:
             print(following.note)
@@ -107,7 +112,7 @@ def frontier(arguments: Sequence[str]) -> None:
     out = options.out
     if out:
         Run.check_writable(out)
-    rows = cost.points(cost.ways(map(Path, runs)))
+    rows = cost.points(cost.ways(map(Path, runs), options.names))
     table = cost.table(rows)
     show([table], wide())
     print(*cost.in_short(rows), sep="\n")

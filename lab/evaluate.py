@@ -7,12 +7,15 @@ to answer.
 
     lab evaluate CONFIG [key.sub=value ...]                 measure, and write a run directory
     lab evaluate CONFIG [key.sub=value ...] export=FOLDER   write the NUPA problems of a config: JSON and parquet
-    lab evaluate RUN [RUN ...] [out=FOLDER]                 compare runs with each other and with the paper
+    lab evaluate RUN [RUN ...] [out=FOLDER] [names=[NAME, ...]]
+                                                            compare runs with each other and with the paper
 """
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
+
+from pydantic import Field
 
 from lab import distributed
 from lab.command import ResultsFolder, entry_point, is_config, is_word, read_config, read_options
@@ -33,6 +36,8 @@ class CompareOptions(Section):
 
     out: ResultsFolder = Path("comparison")
     """The folder for all tables and figures."""
+    names: list[str] = Field(default=[])
+    """What to call the runs, in their order; by default, the names of their directories."""
 
 
 @entry_point
@@ -109,12 +114,12 @@ def compare(arguments: Sequence[str]) -> None:
             meant = did_you_mean(word, list(shipped_configs()))
             raise ConfigError(f"{word}: there is no such run or config{meant}")
     Run.check_writable(out)
-    summaries = report.collect(paths)
-    show([report.settings(paths)])
+    summaries = report.collect(paths, options.names)
+    show([report.settings(paths, options.names)])
     for benchmark, runs in summaries.items():
         report.write(benchmark, runs, out / (benchmark if len(summaries) > 1 else ""), compared=True)
         print(*report.in_short(benchmark, runs, compared=len(paths) > 1), sep="\n")
-    first, found = report.differences(paths)
+    first, found = report.differences(paths, options.names)
     if found:
         report.write_table("differences", report.differences_table(first, found), out)
         print(*report.differences_in_short(first, found), sep="\n")

@@ -102,8 +102,8 @@ def report(
 
     curves = benchmark.summarize(samples)
     run.write_json("summary", Summary.of("lengths", curves).to_json())
-    title = f"{config.name}: trained on {config.data.lengths[0]}-{config.data.lengths[1]} digits"
-    table = tables.table({config.name: curves}, title)
+    title = f"Trained on {config.data.lengths[0]}-{config.data.lengths[1]} digits"
+    table = tables.table({config.name: curves}, f"{config.name}: {title.lower()}")
     run.write_text("table.md", table.markdown())
     figures.length_curves({config.name: curves}, config.data.lengths, title, run.figures / "lengths.png")
     if seen := tables.while_training(run):

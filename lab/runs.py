@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -43,9 +43,18 @@ Record: TypeAlias = dict[str, Any]
 """A JSON object, such as a line of a file of records."""
 
 
-def labels(folders: Iterable[Path]) -> dict[Path, str]:
-    """A label for each run: the name of its folder, preceded by as many parent folders as make it unique."""
+def labels(folders: Iterable[Path], names: Sequence[str] = ()) -> dict[Path, str]:
+    """A label for each run: the name of its folder, preceded by as many parent folders as make it unique.
+
+    Args:
+        folders: the folders of the runs.
+        names: labels to take instead, in the same order. Raises RunError if there is not a different one for each run.
+    """
     folders = list(dict.fromkeys(folders))
+    if names:
+        if len(names) != len(folders) or len(set(names)) < len(names):
+            raise RunError(f"names={list(names)}: should be {len(folders)} different names, one for each run")
+        return dict(zip(folders, names, strict=True))
     found: dict[Path, str] = {}
     for count in range(1, 1 + max((len(folder.parts) for folder in folders), default=0)):
         ends = {folder: "/".join(folder.parts[-count:]) for folder in folders if folder not in found}

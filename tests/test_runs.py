@@ -470,6 +470,13 @@ def test_a_label_has_as_many_folders_as_tell_a_run_from_all_others():
     assert labels([]) == {}
 
 
+def test_runs_may_be_called_by_other_names_if_there_is_a_different_one_for_each():
+    assert labels([Path("a"), Path("b")], ["plain", "reversed"]) == {Path("a"): "plain", Path("b"): "reversed"}
+    for names in (["plain"], ["plain", "plain"], ["plain", "reversed", "padded"]):
+        with pytest.raises(RunError, match="should be 2 different names, one for each run"):
+            labels([Path("a"), Path("b")], names)
+
+
 def test_a_run_says_which_command_made_it_and_one_of_an_earlier_version_tells_it_by_its_config(tmp_path):
     with Run.open(tmp_path / "earlier", "name: x\nbenchmark: {kind: nupa}\n") as earlier:
         pass

@@ -18,6 +18,7 @@ from shared.sums import estimate, estimated, shown
 
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
+from lab.errors import ModelError
 from lab.numbers.columns import Columns
 from lab.numbers.statistics import wilson
 from lab.probing.bridge import Subject
@@ -63,7 +64,8 @@ def by_total(subject: Subject, heads: Sequence[str] = ()) -> Curves:
     A mean can rise slowly although each pair makes a step, each at another total. So `HALF_WAY` is the share of pairs
     that the stream takes to between 0.25 and 0.75 of the way between their own two margins.
 
-    Raises ModelError if the subject gets fewer than half of the pairs right.
+    Raises ModelError if the subject gets fewer than half of the pairs right, or none with (or without) a carry from
+    the ones.
     """
     contrast = Contrast.of_right_pairs(subject, carry_only(LENGTH, TENS, PAIRS, seed=2), BATCH)
     parts = (*map(Component.named, heads), Component("post", subject.layers - 1))
@@ -77,6 +79,8 @@ def by_total(subject: Subject, heads: Sequence[str] = ()) -> Curves:
     own_NT = _both(towards_BTP[..., -1] - without_B[:, None]) / own_gap_N[:, None]
     half_way_NT = (own_NT > 0.25) & (own_NT < 0.75)
     from_ones_N = Columns.of(contrast.base.numbers).carry[: len(gap_N), TENS]
+    if len(set(from_ones_N.tolist())) < 2:
+        raise ModelError("of the pairs that the model gets right, all have the same carry from the ones")
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
     for place, name in enumerate((*heads, STREAM)):
         for carry in (0, 1):
@@ -140,7 +144,7 @@ def draw_totals(found: Mapping[str, Curves], title: str, path: Path) -> None:
         panels: Any = np.atleast_1d(figure.subplots(1, len(found), sharey=True))
         for axes, (name, curves) in zip(panels, found.items(), strict=True):
             lines = [
-                ("stream" if part == STREAM else "head", carry, points)
+                ("whole stream" if part == STREAM else part, carry, points)
                 for part, by_carry in curves.items()
                 if part != HALF_WAY
                 for carry, points in by_carry.items()
@@ -149,8 +153,8 @@ def draw_totals(found: Mapping[str, Curves], title: str, path: Path) -> None:
                 named = f"{part}, {'with' if carry == '1' else 'without'} a carry from the ones"
                 curve = {int(total): estimated(point) for total, point in points.items()}
                 figures.line_with_band(axes, curve, label=named, **look)
-            axes.axvline(9.5, color="gray", linewidth=0.6)
-            axes.set(title=name, xlabel="total of the donor's tens")
+            axes.axvline(9.5, color="gray", linewidth=0.6, label="from here on, the tens carry")
+            axes.set(title=name, xlabel="total of the donor's tens", xticks=range(0, TOTALS[-1] + 1, 3))
         panels[0].set_ylabel("from no carry (0) to carry (1)")
-        figures.legend_below(figure, 4)
+        figures.legend_below(figure, 2)
         figures.headed(figure, title)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab.drawing.figures import figure_at
+from lab.drawing.figures import figure_at, legend_below
 from lab.numbers.statistics import Estimate
 
 
@@ -15,7 +15,7 @@ def curves(
     path: Path,
 ) -> None:
     """Draws the shares in `found`: by model, then by panel and length. `trained`: the longest trained length."""
-    with figure_at(path, figsize=(9, 2.9)) as figure:
+    with figure_at(path, figsize=(9, 3.1)) as figure:
         places = figure.subplots(1, len(panels), sharey=True)
         for axes, panel in zip(places, panels, strict=True):
             for model, shares in found.items():
@@ -27,4 +27,4 @@ def curves(
             axes.set_xticks(lengths, list(map(str, lengths)))
             axes.minorticks_off()
         places[0].set_ylabel("exact match")
-        places[0].legend(fontsize=7)
+        legend_below(figure, len(found))

@@ -13,12 +13,13 @@ def heat_map(
     columns: Sequence[str],
     size: float | None = None,
 ) -> Any:
-    """Draws shares (rows, columns), red for 0 and green for 1. Returns the image.
+    """Draws shares (rows, columns) in percent, red for 0 and green for 100. Returns the image.
 
     `size`: the font size in the cells, in points; row names are one point larger. By default, the style's sizes are
     used.
     """
-    image = axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
+    shown = [[100 * value for value in line] for line in values]
+    image = axes.imshow(shown, vmin=0, vmax=100, cmap="RdYlGn", aspect="auto")
     for row, line in enumerate(values):
         for column, value in enumerate(line):
             color = "white" if abs(value - 0.5) > 0.4 else "black"  # both ends of the colour map are dark

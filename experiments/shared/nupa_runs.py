@@ -166,7 +166,7 @@ def heat_map(models: Mapping[str, NupaSummary], title: str, path: Path) -> None:
             draw_shares(axes, values, [task.key for task in shown], RANGES, size=6)
             axes.axvline(len(TRAINED) - 0.5, color="black")
             axes.set_title(label)
-        figure.colorbar(panels[0].images[0], ax=list(panels), label="exact match", shrink=0.4)
+        figure.colorbar(panels[0].images[0], ax=list(panels), label="exact match (%)", shrink=0.4)
         figures.headed(figure, f"{title} (trained left of the line)")
 
 

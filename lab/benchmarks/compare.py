@@ -15,14 +15,16 @@ from lab.numbers.paired import Difference, holm
 from lab.runs import Run, labels
 
 
-def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
+def collect(paths: Iterable[Path], names: Sequence[str] = ()) -> dict[str, dict[str, Part]]:
     """Summaries of run directories, by benchmark and label; a fine-tuning run has two: before and after tuning.
+
+    `names`: what to call the runs (`lab.runs.labels`).
 
     Raises RunError if a path is not a finished run, if the run has no figures of a benchmark (a probe, a sweep), or if
     it was written by another version of the lab.
     """
     found: dict[str, dict[str, Part]] = {}
-    for path, label in labels(map(Path.resolve, paths)).items():
+    for path, label in labels(map(Path.resolve, paths), names).items():
         if not path.exists():
             raise RunError(f"{path}: there is no such run")
         Run(path).check_finished()
@@ -56,14 +58,14 @@ class Compared(NamedTuple):
     """McNemar's p-value, adjusted for all tasks of all runs (Holm 1979)."""
 
 
-def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
+def differences(paths: Iterable[Path], names: Sequence[str] = ()) -> tuple[str, list[Compared]]:
     """The first run's label, and how the others differ from it (exact match, strict reading): over all problems and, if
     there are several tasks, also task by task.
 
     A fine-tuning run counts as two runs: before and after tuning. The list is empty if no other run shares a problem
     with the first.
     """
-    named = labels(map(Path.resolve, paths))
+    named = labels(map(Path.resolve, paths), names)
     runs = [(name, found) for path, label in named.items() for name, found in _answers(path, label)]
     found = []
     for label, second in runs[1:]:
@@ -131,7 +133,7 @@ def _answers(path: Path, label: str) -> list[tuple[str, dict[tuple[Question, int
     return found
 
 
-def settings(paths: Iterable[Path]) -> Table:
+def settings(paths: Iterable[Path], names: Sequence[str] = ()) -> Table:
     """What was measured in each run, and how: figures from different settings must not be compared.
 
     Raises RunError if a config is damaged.
@@ -139,7 +141,7 @@ def settings(paths: Iterable[Path]) -> Table:
     counts = ("problems_per_range", "problems_per_length", "problems", "max_tokens")
     keys = ("file", "setting", "shots", "language", *counts)
     rows = []
-    for path, label in labels(map(Path.resolve, paths)).items():
+    for path, label in labels(map(Path.resolve, paths), names).items():
         config = Run(path).settings
         engine, benchmark = config.get("engine", {}), config.get("benchmark", config.get("evaluation", {}))
         from_scratch = read_summary(Run(path)).lengths is not None

@@ -14,6 +14,7 @@ import matplotlib
 from matplotlib import rc_params_from_file
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from lab.numbers.statistics import Estimate
 
@@ -21,7 +22,7 @@ matplotlib.use("Agg")
 
 STYLE = rc_params_from_file(Path(__file__).with_name("number-lab.mplstyle"), use_default_template=False)
 COLORS: tuple[str, ...] = tuple(STYLE["axes.prop_cycle"].by_key()["color"])
-MOST_IN_A_ROW = 4
+MOST_IN_A_ROW = 3
 """The most panels side by side; with more, some could not be read."""
 
 
@@ -123,7 +124,7 @@ def by_cell(
         labels: the names of the cells.
         estimates: for each quantity, the estimate of each cell; None if it was not measured.
         shares: the quantities that are between 0 and 1.
-        tried: what the sweep tries, as the label of the y axis.
+        tried: what the sweep tries, as the label of the y axis; empty if the names of the cells say it.
         title: the title of the figure.
         path: the file to write.
     """
@@ -142,7 +143,8 @@ def by_cell(
                     axes.annotate("not measured", (0.02, row), xycoords=("axes fraction", "data"), fontsize=6)
             if name in shares:
                 axes.set_xlim(-0.03, 1.03)
-            axes.set_title(plain(name))
+                axes.xaxis.set_major_formatter(PercentFormatter(1, symbol=None))
+            axes.set_xlabel(plain(f"{name} (%)" if name in shares else name))
             axes.grid(axis="x", color="#eeeeee")
             axes.set_ylim(len(labels) - 0.5, -0.5)
         grid[0, 0].set_yticks(range(len(labels)), [plain(label) for label in labels])

@@ -111,7 +111,7 @@ class SweepConfig(Section):
     """The first part of the names of runs, if it is not `name`."""
     output: Path = Path("checkpoints")
     title: str = ""
-    """The title of the table and the figure."""
+    """The title of the table and the figure. With `length_curves`, the table adds that it shows exact match."""
     command: Literal["finetune", "pretrain", "evaluate", "cost", "probe", "adder"]
     config: Path
     """The config of the command; its path is relative to this file."""

@@ -55,14 +55,17 @@ def write(results: LengthCurvesResults | ValuesResults, rows: Sequence[Row], tit
 
 
 def _length_curves(rows: Sequence[Row], title: str, figure: Path) -> Table:
+    # Curves are told apart by their tasks; only if cells share a task, the label must name the tasks, too.
+    found = [length_curves.across_seeds([length_curves.of_run(run) for run in row.runs]) for row in rows]
+    short = [", ".join(text for key, text in row.labels.items() if key != "data.tasks") or "all" for row in rows]
+    told_apart = [(label, task) for label, curve in zip(short, found, strict=True) for task in curve]
+    labels = short if len(set(told_apart)) == len(told_apart) else [_label(list(row.labels.values())) for row in rows]
     curves: dict[str, Curves] = {}
-    for row in rows:
-        label = ", ".join(text for key, text in row.labels.items() if key != "data.tasks") or "all"
-        found = length_curves.across_seeds([length_curves.of_run(run) for run in row.runs])
-        curves[label] = length_curves.together([curves.get(label, {}), found])
-    trained = rows[0].runs[0].settings["data"]["lengths"]
-    draw_length_curves(curves, tuple(trained), title, figure)
-    return length_curves.by_metric(curves, title, "exact_match")
+    for label, curve in zip(labels, found, strict=True):
+        curves[label] = length_curves.together([curves.get(label, {}), curve])
+    trained = {tuple(run.settings["data"]["lengths"]) for row in rows for run in row.runs}
+    draw_length_curves(curves, trained.pop() if len(trained) == 1 else None, title, figure)
+    return length_curves.by_metric(curves, f"{title}: exact match (%)", "exact_match")
 
 
 def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Path) -> Table:
@@ -76,7 +79,8 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
         shown.append((*row.labels.values(), str(len(row.runs)), *cells))
     labels = [", ".join(row.labels.values()) for row in rows]
     shares = results.shares.keys()
-    by_cell(labels, estimates, shares, ", ".join(columns), title, figure)
+    tried = ", ".join(column for column in columns if column != "cell")
+    by_cell(labels, estimates, shares, tried, title, figure)
     return Table(title, (*columns, "seeds", *estimates), shown, len(columns))
 
 

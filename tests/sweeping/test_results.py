@@ -136,7 +136,15 @@ def test_runs_that_differ_in_their_task_alone_are_one_line_of_length_curves(tmp_
     assert table
     assert [row[:2] for row in table.rows] == [("add", "rope"), ("add", "nope"), ("max", "rope")]
     assert table.columns == ("task", "model", "d4")
-    assert (sweep.figures / "results.png").stat().st_size > 10_000
+    assert table.title == "Curves (0 to 2 seeds): exact match (%)"
+    assert "digits (grey: trained)" in (sweep.figures / "results.svg").read_text()
+    other = run(tmp_path / "other", curves("add", 5), "data:\n  lengths: [1, 3]\n")
+    write(LengthCurvesResults(), [*rows, Row({"cell": "fewer digits"}, [other])], "Curves", sweep)
+    assert "grey" not in (sweep.figures / "results.svg").read_text()  # no range is that of all models
+    both = Row({"data.tasks": "add, max", "cell": "rope"}, [other])
+    table = write(LengthCurvesResults(), [*rows[:2], both], "Curves", sweep)
+    assert table
+    assert [row[:2] for row in table.rows] == [("add", "add, rope"), ("add", "add, nope"), ("add", "add, max, rope")]
 
 
 def test_a_sweep_without_a_finished_run_shows_nothing(tmp_path):

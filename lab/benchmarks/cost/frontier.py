@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
 from lab.benchmarks.cost.tables import significant
 from lab.benchmarks.results import Sample, answered, read_samples
 from lab.drawing.figures import COLORS, error_bars, figure_at, headed, legend_below, plain
@@ -16,7 +18,7 @@ from lab.errors import RunError
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
 from lab.numbers.tasks import EASY, KNOWN
-from lab.runs import Run
+from lab.runs import Run, labels
 
 GROUPS = ("trained lengths", "beyond")
 COSTS = ("seconds", "completion_tokens", "prompt_tokens")
@@ -37,13 +39,17 @@ class Way(NamedTuple):
     model."""
 
 
-def ways(paths: Iterable[Path]) -> list[Way]:
+def ways(paths: Iterable[Path], names: Sequence[str] = ()) -> list[Way]:
     """The ways to answer in these runs, restricted to the problems that all of them answered.
 
-    Raises RunError if there are no runs, if a run is not finished or has no samples of NUPA, or if no problem is common
-    to all.
+    Args:
+        paths: the directories of the runs.
+        names: what to call the runs (`lab.runs.labels`).
+
+    Raises RunError if there are no runs, if a run is not finished or has no samples of NUPA, if no problem is common to
+    all, or if the names do not fit.
     """
-    found = [way for path in dict.fromkeys(path.resolve() for path in paths) for way in _of_run(path)]
+    found = [way for path, label in labels(map(Path.resolve, paths), names).items() for way in _of_run(path, label)]
     if not found:
         raise RunError("no runs to compare: give the directories of finished runs")
     shared = set.intersection(*(set(way.samples) for way in found))
@@ -52,7 +58,7 @@ def ways(paths: Iterable[Path]) -> list[Way]:
     return [way._replace(samples={q: s for q, s in way.samples.items() if q in shared}) for way in found]
 
 
-def _of_run(path: Path) -> list[Way]:
+def _of_run(path: Path, label: str) -> list[Way]:
     Run(path).check_finished()
     config = Run(path).settings
     files = [name for name in ("samples", "samples_after") if (path / f"{name}.jsonl").is_file()]
@@ -65,9 +71,8 @@ def _of_run(path: Path) -> list[Way]:
         if not samples:
             continue
         variant = name.removeprefix("samples_").replace("_", " ") if "rule_following" in config else ""
-        label = ", ".join(filter(None, (path.name, variant)))
         known = _detail(config, variant), _engine(config, variant)
-        found.append(Way(label, *known, samples, _trained(path, config, variant)))
+        found.append(Way(", ".join(filter(None, (label, variant))), *known, samples, _trained(path, config, variant)))
     if not found:
         raise RunError(f"{path}: no samples of NUPA that were answered")
     return found
@@ -213,4 +218,7 @@ def _panel(axes: Any, rows: Sequence[Point], labels: Sequence[str], cost: str) -
         filled, label = color if found else "none", plain(row.way.label)
         axes.errorbar([place], [row.accuracy.value], bars, fmt="o", ms=5, color=color, mfc=filled, label=label)
     axes.set(xscale="log", ylim=(-0.04, 1.04))
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(color="#eeeeee")

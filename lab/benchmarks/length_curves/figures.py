@@ -37,7 +37,8 @@ def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None,
         for axes in grid[-1]:
             axes.set_xlabel("digits (grey: trained)" if trained else "digits")
         headed(figure, title)
-        legend_below(figure, 5)
+        if len(curves) > 1:
+            legend_below(figure, 5)
 
 
 def training_curves(curves: Mapping[str, Mapping[int, Mapping[int, Scores]]], title: str, path: Path) -> None:

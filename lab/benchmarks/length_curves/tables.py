@@ -10,7 +10,7 @@ from lab.numbers.metrics import BOUNDS, METRICS
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.runs import Run
 
-METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dlength": "dlength"}
+METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dlength": "difference in length (digits)"}
 
 
 def of_run(run: Run) -> Curves:

@@ -9,6 +9,7 @@ from lab.benchmarks.results import NupaSummary
 from lab.drawing.figures import COLORS, error_bars, figure_at, headed, legend_below, plain
 from lab.numbers.metrics import METRICS
 from lab.numbers.statistics import Estimate
+from lab.numbers.tasks import Task
 
 
 def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
@@ -26,13 +27,14 @@ def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
         axes.set(xlim=(-0.02, 1.02), ylim=(0.3, len(rows) + 0.7), title=plain(title))
         axes.set_xlabel("exact match, strict reading (95 % Wilson interval)")
         axes.grid(axis="x", color="#eeeeee")
-        axes.legend(loc="lower right")
+        legend_below(figure, 2)
 
 
 def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, title: str, path: Path) -> None:
     """The paper's Figures 5-7, with 95 % intervals: a chart per task, a group of bars per range, a bar per model.
 
-    dlength is shown as log2(dlength + 1), as in Figure 7.
+    dlength is shown as log2(dlength + 1), as in Figure 7. Tasks without any exact or digit match are left out, and
+    the title says how many.
 
     Args:
         summaries: the summaries to show, by label.
@@ -42,7 +44,11 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
         path: the file to write.
     """
     scale = _logarithm if metric == "dlength" else float
-    tasks = nupa.tasks(*summaries.values())
+    every = nupa.tasks(*summaries.values())
+    found = {(task, label): _by_range(one, task, reading, metric) for task in every for label, one in summaries.items()}
+    seen = [task for task in every if any(e.value for label in summaries for e in found[task, label].values())]
+    tasks = every if metric == "dlength" or not seen else seen
+    left_out = f". Left out: {len(every) - len(tasks)} tasks where all are 0" if len(tasks) < len(every) else ""
     columns = min(6, len(tasks))
     rows = -(-len(tasks) // columns)
     with figure_at(path, figsize=(2.3 * columns, 1.55 * rows + 0.7)) as figure:
@@ -50,16 +56,17 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
         width = 0.8 / len(summaries)
         for axes, task in zip(grid, tasks, strict=False):
             ranges = list(task.difficulty.ranges)
-            for index, (label, summary) in enumerate(summaries.items()):
-                parts = summary[task.key].ranges if task.key in summary else {}
-                found = {name: e for name, part in parts.items() if (e := part.metric(reading, metric))}
-                scaled = [Estimate(scale(e.value), scale(e.low), scale(e.high), e.n) for e in found.values()]
-                xs = [ranges.index(name) + (index + 0.5) * width - 0.4 for name in found]
+            for index, label in enumerate(summaries):
+                bars = found[task, label]
+                if not bars:
+                    continue
+                scaled = [Estimate(scale(e.value), scale(e.low), scale(e.high), e.n) for e in bars.values()]
+                xs = [ranges.index(name) + (index + 0.5) * width - 0.4 for name in bars]
                 axes.bar(
                     xs,
                     [e.value for e in scaled],
                     width,
-                    yerr=error_bars(scaled) if scaled else None,
+                    yerr=error_bars(scaled),
                     color=COLORS[index % len(COLORS)],
                     error_kw={"lw": 0.7, "ecolor": "#444444"},
                     label=plain(label),
@@ -70,15 +77,21 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
                 axes.set_ylim(0, 1)
         for axes in grid[len(tasks) :]:
             axes.set_visible(False)
-        headed(figure, title)
+        headed(figure, f"{title}{left_out}")
         legend_below(figure, len(summaries))
 
 
 def all_figures(summaries: Mapping[str, NupaSummary], title: str, folder: Path) -> None:
     """Draws a figure for each metric, in the strict reading."""
     for metric in METRICS:
-        shown = f"{title}: {', '.join(summaries)}. {metric.replace('_', ' ')}, strict reading, 95 % intervals"
+        shown = f"{title}: {metric.replace('_', ' ')}, strict reading, 95 % intervals"
         nupa_by_range(summaries, metric, "strict", shown, folder / f"{metric}.png")
+
+
+def _by_range(summary: NupaSummary, task: Task, reading: str, metric: str) -> dict[str, Estimate]:
+    """The estimates of a task by range, where it was asked."""
+    parts = summary[task.key].ranges if task.key in summary else {}
+    return {name: e for name, part in parts.items() if (e := part.metric(reading, metric))}
 
 
 def _logarithm(dlength: float) -> float:

@@ -5,12 +5,17 @@ from pathlib import Path
 
 from lab.benchmarks.results import SumsSummary
 from lab.benchmarks.sums.tables import readings_of
-from lab.drawing.figures import COLORS, figure_at, line_with_band, plain
+from lab.drawing.figures import COLORS, figure_at, legend_below, line_with_band, plain
 from lab.numbers.taxonomy import OUTCOMES
 
 LINES = {"loose": "--", "final": ":"}
 
 OUTCOME_COLORS = ("#4c9f70", "#d9822b", "#e8c15a", "#8a5fbf", "#c0504d", "#b0b0b0")
+OUTCOMES_IN_WORDS = (
+    *("right", "too high, as by a carry too many", "too low, as by a missed carry"),
+    *("two digits swapped", "another wrong integer", "no integer as the answer"),
+)
+"""For each of OUTCOMES."""
 
 
 def accuracy_by_digits(summaries: Mapping[str, SumsSummary], title: str, path: Path) -> None:
@@ -33,18 +38,24 @@ def accuracy_by_digits(summaries: Mapping[str, SumsSummary], title: str, path: P
 
 
 def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
-    """Stacked bars, one for each number of digits, in percent: right sums, error classes, answers without a number."""
+    """Stacked bars, one for each number of digits, in percent: right sums, error classes, answers without a number.
+    Above each bar is the number of answered questions; outcomes that do not occur have no key."""
     with figure_at(path, figsize=(7, 3.8)) as figure:
         axes = figure.subplots()
         digits = sorted(summary.by_digits)
         bottom = [0.0] * len(digits)
-        for name, color in zip(OUTCOMES, OUTCOME_COLORS, strict=True):
+        for name, words, color in zip(OUTCOMES, OUTCOMES_IN_WORDS, OUTCOME_COLORS, strict=True):
             found = [summary.by_digits[n].outcome_shares[name] for n in digits]
             shares = [100 * share.value if share else 0.0 for share in found]
-            axes.bar(digits, shares, 0.85, bottom=bottom, color=color, label=name)
+            if any(shares):
+                axes.bar(digits, shares, 0.85, bottom=bottom, color=color, label=words)
             bottom = [below + share for below, share in zip(bottom, shares, strict=True)]
-        axes.set(ylim=(0, 100), xlabel="digits", ylabel="% of answered questions", title=plain(title))
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        for place in digits:
+            axes.annotate(str(summary.by_digits[place].answered), (place, 101), ha="center", fontsize=6)
+        axes.set(ylim=(0, 107), xlabel="digits (above the bars: n)", ylabel="% of answered questions")
+        axes.set_title(plain(title))
+        axes.set_yticks(range(0, 101, 20))
+        legend_below(figure, 3)
 
 
 def all_figures(summaries: Mapping[str, SumsSummary], title: str, folder: Path) -> None:
@@ -52,4 +63,4 @@ def all_figures(summaries: Mapping[str, SumsSummary], title: str, folder: Path) 
     accuracy_by_digits(summaries, f"{title}: {', '.join(summaries)}", folder / "accuracy.png")
     for number, (label, summary) in enumerate(summaries.items(), start=1):
         name = f"outcomes_{number}.png" if len(summaries) > 1 else "outcomes.png"
-        outcomes_by_digits(summary, f"{title}: {label}", folder / name)
+        outcomes_by_digits(summary, f"{title}: {label}" if len(summaries) > 1 else title, folder / name)

@@ -32,7 +32,7 @@ function drawHeatmap() {
   const isMeasured = (task) => DATA.ranges.some((range) => found(a, task, range) && (!b || found(b, task, range)));
   const rows = tasks.map((task) => element("tr", { hidden: !isMeasured(task) }, element("th", { scope: "row" }, taskName(task.key)),
     DATA.ranges.map((range) => (b ? difference(found(a, task, range), found(b, task, range), metric, scale) : single(found(a, task, range), metric, scale)))));
-  const title = `${metricName(metric)}${metric === "dlength" ? ", digits" : ", %"}, ${reading} reading: ${a.label}${b ? ` minus ${b.label}` : ""}`;
+  const title = `${metricName(metric)}${metric === "dlength" ? "" : ", %"}, ${reading} reading: ${a.label}${b ? ` minus ${b.label}` : ""}`;
   const measured = tasks.filter(isMeasured).length;
   const showAll = element("button", { type: "button", onclick: () => { rows.forEach((row) => { row.hidden = false; }); showAll.remove(); } }, "Show the others too");
   return [

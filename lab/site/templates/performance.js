@@ -98,7 +98,7 @@ function glance(chosen, tasks, metric, reading) {
   if (!shown.length) return null;
   const scale = scaleOf(metric, shown.flatMap((task) => chosen.map((one) => pooled(one, task))));
   return element("div", { class: "heat wide", tabindex: 0, role: "region", "aria-label": "All tasks" }, element("table", {},
-    element("caption", {}, `All tasks: ${metricName(metric)}${metric === "dlength" ? ", digits" : ", %"}, over the ranges that all of these models were asked`),
+    element("caption", {}, `All tasks: ${metricName(metric)}${metric === "dlength" ? "" : ", %"}, over the ranges that all of these models were asked`),
     element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "task"), chosen.map((one) => element("th", { scope: "col" }, one.label)))),
     element("tbody", {}, shown.map((task) => element("tr", {}, element("th", { scope: "row" }, taskName(task)), chosen.map((one) => single(pooled(one, task), metric, scale)))))));
 }
