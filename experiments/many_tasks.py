@@ -20,6 +20,7 @@ from shared.answered import answered
 from shared.arguments import own_and_listed, whole_number, whole_numbers
 from shared.heat_map import heat_map
 from shared.publishing import take_results
+from shared.strata import in_words
 
 from lab.drawing.figures import figure_at
 from lab.drawing.tables import Shown, Table
@@ -48,8 +49,9 @@ def main(arguments: Sequence[str]) -> None:
         for row, length in shares[0]
         if length == lengths[0]
     }
-    title = f"One model of many tasks: exact match (%), {count} problems a task, length and seed ({len(shares)} seeds)"
-    rows = [(row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()]
+    seeds = f"{len(shares)} seed{'s' if len(shares) > 1 else ''}"
+    title = f"One model of many tasks, {seeds}: exact match (%), {count} problems a task, length and seed"
+    rows = [(in_words(row), *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()]
     right, count_of_all = sum(sum(share.values()) for share in shares) * count, sum(map(len, shares)) * count
     print(f"{right:,.0f} of {count_of_all:,} right")
     name = given.get("name", "many_tasks")
@@ -61,9 +63,9 @@ def draw(found: dict[str, list[Estimate]], lengths: Sequence[int], title: str, p
     with figure_at(path, figsize=(4.6, 0.24 * len(found) + 1.2)) as figure:
         axes = figure.subplots()
         values = [[one.value for one in row] for row in found.values()]
-        heat_map(axes, values, list(found), list(map(str, lengths)), size=7)
+        heat_map(axes, values, [*map(in_words, found)], list(map(str, lengths)), size=7)
         axes.set_xlabel("digits (trained on at most 6)")
-        axes.set_title(title.split(",")[0])
+        axes.set_title(title.partition(":")[0])
 
 
 if __name__ == "__main__":
