@@ -142,7 +142,6 @@ SAMPLES = {
     "tokenizers": 192_000,
     "formats_integer": 192_000,
     "formats_float": 192_000,
-    "scratch_size": 192_000,
 }
 """The sweeps whose tables are committed, and the number of problems that each of their models was trained on."""
 
