@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from rich.console import Console
+from shared.publishing import printed
 
 from lab.config.loading import load
 from lab.drawing.tables import Table
@@ -38,7 +38,7 @@ LAST = 33
 def main(arguments: Sequence[str]) -> None:
     columns = ("run", "parameters", "this place", "place before", "elsewhere", "s : s before : written", "step")
     table = Table("Trained adders against the known circuit", columns, [KNOWN, *map(row, map(Path, arguments))], 1)
-    Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+    printed(table)
     print(table.markdown())
 
 

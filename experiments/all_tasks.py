@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own_and_others, whole_number
-from shared.nupa_runs import asked_in_parts, by_range, by_seed, heat_map, nupa, over_seeds, samples
+from shared.nupa_runs import ARITHMETIC, KINDS, asked, by_range, estimate, heat_map, kind_of, nupa, samples
 from shared.publishing import take_results
 from shared.training import trained
 
@@ -31,9 +31,11 @@ from lab.benchmarks.results import NupaSummary
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing.tables import Entry, Table, percent
-from lab.errors import exit_cleanly
+from lab.errors import RunError, exit_cleanly
+from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import TASKS
 from lab.progress import quiet_libraries
+from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_lora_full.yaml"
@@ -84,6 +86,40 @@ def tuning(config: Path, name: str, seed: str, output: Path, changes: Sequence[s
         "training.keep_steps=true",
     ]
     return load(FinetuneConfig, config, [*changes, *own])
+
+
+def asked_in_parts(name: str, model: str, problems: str, output: Path, parts: int) -> list[Run]:
+    """Like `asked`, with the tasks divided among several runs, one after the other; other processes may have run some
+    of these before. Raises RunError if the tasks were divided in another way before."""
+    if parts == 1:
+        return [asked(name, model, problems, output)]
+    divided = (f"benchmark.tasks=[{', '.join(list(TASKS)[part::parts])}]" for part in range(parts))
+    runs = [asked(f"{name}_{part}", model, problems, output, [tasks]) for part, tasks in enumerate(divided)]
+    if sorted(task for run in runs for task in nupa(run)) != sorted(TASKS):
+        raise RunError(f"{output / name}_*: the tasks were divided otherwise before")
+    return runs
+
+
+def by_seed(before: NupaSummary, seeds: Sequence[NupaSummary], title: str) -> Table:
+    """Exact match of a model before training and of several trainings after it, by kind of task and range. Intervals
+    combine Student's over the seeds with Wilson's over the problems, which are the same for all seeds."""
+    groups = {name: [key for key in before if kind_of(TASKS[key]) == name] for name in (*KINDS, ARITHMETIC)}
+    lines = []
+    for name, keys in {**groups, "all": list(before)}.items():
+        for label, models in (("before", [before]), ("after", seeds)):
+            found = [over_seeds(models, keys, [part]) for part in RANGES]
+            found.append(over_seeds(models, keys, RANGES))
+            lines.append((f"{name} ({len(keys)})", label, *map(percent, found)))
+    columns = ("tasks", "model", *RANGES, "all")
+    return Table(f"{title}: exact match (%, 95 %), seeds: {len(seeds)}", columns, lines, 2)
+
+
+def over_seeds(models: Sequence[NupaSummary], tasks: Sequence[str], names: Sequence[str]) -> Estimate:
+    """The share of right answers to the problems of some tasks in some ranges, averaged over models."""
+    cells = [(task, name) for task in tasks for name in names]
+    estimates = [[found for cell in cells if (found := estimate(model, *cell))] for model in models]
+    shares = [sum(one.value * one.n for one in found) / sum(one.n for one in found) for found in estimates]
+    return seeds_proportion(shares, sum(one.n for one in estimates[0]))
 
 
 def beside_table_18(seeds: Sequence[NupaSummary], theirs: Sequence[Published]) -> Table:

@@ -16,8 +16,8 @@ from pathlib import Path
 from shared.answered import answered
 from shared.arguments import counts, own_and_others, some_of, true_or_false
 from shared.curves import curves
+from shared.kinds_of_sums import in_words
 from shared.publishing import take_results
-from shared.strata import in_words
 from shared.training import trained
 
 from lab.config.loading import load

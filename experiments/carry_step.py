@@ -21,9 +21,9 @@ from typing import Any
 
 from shared.arguments import own_and_others
 from shared.carry_by_total import DECIDES, STREAM, Curves, by_total, right_digits, right_table, totals_table
+from shared.estimates import estimated
 from shared.kept import Kept, identified
 from shared.publishing import take_results
-from shared.sums import estimated
 
 from lab.drawing import figures
 from lab.errors import ConfigError, exit_cleanly

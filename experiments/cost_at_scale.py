@@ -5,8 +5,8 @@
 Tokens are counted on the lab's own prompts with the models' own tokenizers: the problems of `configs/llama_lora.yaml`
 (all 53 tasks, S and M), in its steps of 64, as prefix trees, with the cheapest size of micro-batch. A larger
 micro-batch shares more tokens, but its attention covers more pairs of tokens. Operations follow from the shape of the
-model (experiments/shared/shapes.py). The rate of a GPU is its peak rate times a utilisation, which is an assumption and
-is shown in every row. Writes cost_at_scale.md to checkpoints/results/, or to experiments/results/ with publish=true.
+model (shared/lora_operations.py). The rate of a GPU is its peak rate times a utilisation, which is an assumption and is
+shown in every row. Writes cost_at_scale.md to checkpoints/results/, or to experiments/results/ with publish=true.
 """
 
 import sys
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shared.arguments import own, whole_number
+from shared.lora_operations import lora_operations
 from shared.publishing import take_results
-from shared.shapes import SHAPES, Shape, lora_operations
-from shared.vocabularies import load_vocabulary
+from shared.vocabularies import llama_3_vocabulary
 from transformers import AutoTokenizer
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -34,6 +34,64 @@ PAPER, MANY = 51_200, 50_000_000
 """Numbers of samples: 800 steps of 64 (Number Cookbook A.4.1), and as many as in pretraining."""
 
 MICRO_BATCHES = (8, 16, 32, 64)
+
+
+class Shape(NamedTuple):
+    """A published model with the Llama architecture: the numbers of its config.json."""
+
+    layers: int
+    width: int
+    feed_forward: int
+    """Inner width of the feed-forward layer."""
+    heads: int
+    key_value_heads: int
+    head_width: int
+    vocabulary: int
+    tied: bool
+    """Whether the head shares its weights with the embeddings."""
+
+    @property
+    def products(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of the seven linear layers of a layer: q, k, v, o, gate, up, down."""
+        queries, keys = self.heads * self.head_width, self.key_value_heads * self.head_width
+        inward = [(self.width, queries), (self.width, keys), (self.width, keys), (queries, self.width)]
+        return [
+            *inward,
+            (self.width, self.feed_forward),
+            (self.width, self.feed_forward),
+            (self.feed_forward, self.width),
+        ]
+
+    @property
+    def weights(self) -> int:
+        """The number of weights of all linear layers, without the head."""
+        return self.layers * sum(inputs * outputs for inputs, outputs in self.products)
+
+    @property
+    def head(self) -> int:
+        return self.width * self.vocabulary
+
+    @property
+    def attention_width(self) -> int:
+        """The sum of the widths of all heads in all layers."""
+        return self.layers * self.heads * self.head_width
+
+    @property
+    def parameters(self) -> int:
+        norms = (2 * self.layers + 1) * self.width
+        return self.weights + norms + (1 if self.tied else 2) * self.head
+
+    def adapters(self, rank: int) -> int:
+        """The number of parameters of LoRA on all linear layers."""
+        return self.layers * sum(rank * (inputs + outputs) for inputs, outputs in self.products)
+
+
+SHAPES = {
+    "SmolLM2-135M": Shape(30, 576, 1536, 9, 3, 64, 49_152, tied=True),
+    "SmolLM2-1.7B": Shape(24, 2048, 8192, 32, 32, 64, 49_152, tied=True),
+    "Llama-3.1-8B": Shape(32, 4096, 14_336, 32, 8, 128, 128_256, tied=False),
+    "Llama-3.1-70B": Shape(80, 8192, 28_672, 64, 8, 128, 128_256, tied=False),
+}
 
 
 class Device(NamedTuple):
@@ -110,7 +168,7 @@ def duration(hours: float) -> str:
 def table(config: FinetuneConfig, steps: int) -> str:
     tokenizers = {
         "SmolLM2": AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct")),
-        "Llama-3.1": load_vocabulary("llama-3"),
+        "Llama-3.1": llama_3_vocabulary(),
     }
     counted = {
         name: [count_tokens(one, config, steps, size) for size in MICRO_BATCHES] for name, one in tokenizers.items()

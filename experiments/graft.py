@@ -26,10 +26,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from rich.console import Console
 from shared.arguments import counts, one_of, own_and_others, some_of, true_or_false, whole_number, whole_numbers
 from shared.kept import Kept
-from shared.publishing import Results, take_results
+from shared.publishing import Results, printed, take_results
 from shared.showing import looks
 from shared.training import trained
 
@@ -56,7 +55,6 @@ from lab.text.templates import FRESH, HELD_OUT, VALIDATION, worded
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
-REVERSED = "format.reverse=total"
 PLAIN = "positions={kind: original}"
 NO_PASSAGES = "data.passages=0"
 NEAREST = "positions.locality.words=nearest"
@@ -120,9 +118,7 @@ ROWS = {
     "graft, all words": [*EARLIER, "positions.locality.words=all"],
     "graft, far digits seen": [*EARLIER, "positions.locality={words: all, far: seen}"],
     "graft, far digits fade": [*EARLIER, FADING],
-    "graft, reversed": [*EARLIER, REVERSED],
     "plain": [*EARLIER, PLAIN],
-    "plain, reversed": [*EARLIER, REVERSED, PLAIN],
 }
 """The changes to the config for each row. Half of the 12,800 sums follow a passage of text, or none does ("no
 passages"). "Plain, same sums" is trained on the same sums without a graft. An answer sees the words of its question
@@ -133,7 +129,7 @@ The other rows have no passages. "Fewer sums" are 6,400, a tenth of them with ni
 of them with nines. Like "fewer sums", except for one thing each: digits see no words or all of them; far digits are
 seen, and `bound` limits their weight, only in the test, so that all of them together weigh at most as much as `bound`
 of them (`positions.locality.far_at_most`); far digits are seen, but fade with every place, at a rate that each head
-learns; the numbers of the question, too, are written ones digit first; there is no graft ("plain")."""
+learns; there is no graft ("plain")."""
 SHOWN_AS = {
     "as written, more sums": "walk, told where to stop",
     "as written": "walk, told where to stop, 12,800 sums",
@@ -372,7 +368,7 @@ def show(
     named = {"nupa": "NUPA's"}.get(words, words.replace("_", "-"))
     title = f"SmolLM2-135M tuned on short sums: exact match in {named} words{in_test} (%, 95 %), n a seed and stratum"
     table = Table(title, ("row", "seeds", "digits", "n", *STRATA, "lowest seed"), lines, 4)
-    Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+    printed(table)
     print(notes)
     results.file(f"{name}.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
     if words != "nupa":

@@ -19,14 +19,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own_and_others, some_of, whole_number
-from shared.nupa_runs import asked, by_kind, by_range, heat_map, nupa, samples
+from shared.nupa_runs import ARITHMETIC, KINDS, asked, by_range, heat_map, kind_of, nupa, samples
 from shared.publishing import Results, take_results
 from shared.training import trained
 
 from lab.benchmarks.nupa import tables
+from lab.benchmarks.nupa.summary import RANGES
+from lab.benchmarks.nupa.tables import Change
 from lab.benchmarks.results import Sample
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
+from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.tasks import EASY, HARD, TASKS, Difficulty
 from lab.progress import quiet_libraries
@@ -76,6 +79,19 @@ def configured(row: str, seed: int, output: Path, changes: Sequence[str]) -> Fin
     name, own = (f"graft_all_plain_{seed}", PLAIN) if row == "plain" else (f"graft_all_{seed}", [])
     changes = [*own, *changes, f"name={name}", f"seed={seed}", f"output={output}", "resume=true"]
     return load(FinetuneConfig, CONFIG, changes)
+
+
+def by_kind(rows: Sequence[Change], title: str, labels: Sequence[str]) -> Table:
+    """Exact match of two runs on the same problems, by kind of task and range."""
+    lines = []
+    for group in (*KINDS, ARITHMETIC):
+        found = [row for row in rows if kind_of(TASKS[f"{row.task}_{row.representation}"]) == group]
+        totals = [tables.total([row for row in found if row.range == name]) for name in RANGES]
+        count = len({(row.task, row.representation) for row in found})
+        for place, label in enumerate(labels):
+            shares = [percent(one.second if place else one.first) for one in totals]
+            lines.append((f"{group} ({count})", label, *shares))
+    return Table(f"{title}: exact match (%, 95 %), by kind of task", ("tasks", "model", *RANGES), lines, 2)
 
 
 def show(runs: dict[str, list[Run]], results: Results) -> None:

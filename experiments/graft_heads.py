@@ -32,10 +32,11 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from shared.arguments import own_and_listed, whole_number
+from shared.estimates import estimate, estimated, shown
 from shared.heads import random_groups, strongest
 from shared.kept import Kept
 from shared.publishing import Results, take_results
-from shared.sums import drawn, estimate, shown
+from shared.sums import drawn
 
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
@@ -87,7 +88,7 @@ def measured(run: Path, asked: dict[int, tuple[int, int]]) -> dict[str, Any]:
         for column in range(1, SHORT)
     ]
     heads = tuple(Component.named(name) for name in strongest(ranked, TESTED))
-    (others,) = random_groups(subject, heads, 1, seed=0)
+    (others,) = random_groups(subject, heads, 1)
     for length, (column, count) in asked.items():
         kept.once(f"right {length}", partial(right, subject, length, count))
         pairs = carry_only(length, column - 1, count, seed=2)
@@ -199,7 +200,7 @@ def show_contents(found: dict[str, dict[str, Any]], results: Results) -> None:
     lines: list[tuple[Entry, ...]] = []
     for run, known in found.items():
         of = known["contents"]
-        explained = [shown(Estimate(*of["explained"][reading])) for reading in head_contents.READINGS]
+        explained = [shown(estimated(of["explained"][reading])) for reading in head_contents.READINGS]
         brings = [shown(smaller(of["brings"][part])) for part in head_contents.PARTS]
         lines.append((run, of["head"], *explained, *brings))
     title = (
@@ -259,13 +260,11 @@ def alike(bias_RLHP: np.ndarray) -> str:
 
 
 def smaller(ways: Sequence[Sequence[float]]) -> Estimate:
-    value, low, high, n = min(ways, key=lambda one: one[0])
-    return Estimate(value, low, high, int(n))
+    return min(map(estimated, ways), key=lambda one: one.value)
 
 
 def larger(ways: Sequence[Sequence[float]]) -> Estimate:
-    value, low, high, n = max(ways, key=lambda one: one[0])
-    return Estimate(value, low, high, int(n))
+    return max(map(estimated, ways), key=lambda one: one.value)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from typing import NamedTuple
 from shared.arguments import own_and_others, some_of, whole_number, whole_numbers
 from shared.heat_map import heat_map
 from shared.kept import Kept
+from shared.kinds_of_sums import in_words
 from shared.publishing import Results, take_results
-from shared.strata import in_words
 from shared.streams import STREAMS
 from shared.training import trained
 
@@ -36,6 +36,7 @@ from lab.drawing import figures
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.additions import STRATA
+from lab.numbers.metrics import WELL_LEARNED, contiguous_passing
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
@@ -44,8 +45,6 @@ ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft_tasks.yaml"
 TRAINED = 8
 """Digits of the longest numbers in training."""
-LEARNED = 0.9
-"""The share of digits that must be right (section 2.3)."""
 THEIRS = "Llama-3.1-8B-ft"
 ROWS = {"graft": [], "plain": ["positions={kind: original}"]}
 NAMES = ("seeds", "rows", "lengths", "problems", "output", "together")
@@ -120,16 +119,6 @@ def asked(run: Path, missing: Mapping[str, str], length: int, problems: int, bat
     return answers
 
 
-def well_learned(lengths: Mapping[int, Estimate]) -> int:
-    """The longest length up to which at least nine tenths of the digits are right at every tested length; 0 if none."""
-    longest = 0
-    for length in sorted(lengths):
-        if lengths[length].value < LEARNED:
-            break
-        longest = length
-    return longest
-
-
 def published(task: str) -> str:
     """The well-learned digits of the paper's tuned model."""
     rows = [row for row in PUBLISHED if row.model == THEIRS and row.task == task and row.metric == "digit_match"]
@@ -147,13 +136,11 @@ def show(
         task: {length: over_seeds([model[task][length].exact for model in found]) for length in lengths}
         for task in found[0]
     }
-    learned = {
-        task: well_learned({length: over_seeds([model[task][length].digits for model in found]) for length in lengths})
-        for task in found[0]
-    }
-    lines = [
-        (task, *map(percent, points.values()), str(learned[task]), published(task)) for task, points in curves.items()
-    ]
+    lines = []
+    for task, points in curves.items():
+        digits = {n: over_seeds([model[task][n].digits for model in found]).value for n in lengths}
+        learned = contiguous_passing(digits, "digit_match", WELL_LEARNED)
+        lines.append((task, *map(percent, points.values()), str(learned), published(task)))
     what = f"SmolLM2-135M tuned on ten tasks, 1-{TRAINED} digits{'' if row == 'graft' else ', without the graft'}"
     title = f"{what}: exact match (%, 95 %), {len(found)} seeds, n={problems}"
     name = "graft_tasks" if row == "graft" else f"graft_tasks_{row}"

@@ -39,9 +39,8 @@ from lab.drawing import figures
 from lab.drawing.tables import Entry, Shown, Table
 from lab.errors import ConfigError, exit_cleanly
 from lab.models import loading
-from lab.models.coupled import decisive, walk_down
 from lab.models.swaps import swap_of
-from lab.models.walking_heads import WalkHook
+from lab.models.walking_heads import WalkHook, decisive, walk_down
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.statistics import seeds_proportion
 from lab.numbers.tasks import task

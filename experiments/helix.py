@@ -19,17 +19,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own, some_of, whole_number, whole_numbers
+from shared.estimates import shown
 from shared.publishing import take_results
-from shared.sums import drawn, shown
+from shared.sums import drawn
 
 from lab.drawing import figures
-from lab.drawing.tables import Entry, Shown, Table
+from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
-from lab.numbers.statistics import Estimate
 from lab.probing.bridge import open_model
 from lab.probing.instruments.helix import FITS, Helix, helix
 from lab.probing.instruments.heuristics import Heuristics, heuristics
-from lab.probing.measured import Measured
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -82,7 +81,7 @@ def helix_table(turned: dict[str, Helix], fits: Sequence[str], problems: int) ->
     for name, found in turned.items():
         for layer in found.turned.axes["layer"]:
             shares = [f"{100 * found.explained.at(layer=layer, fit=fit).value:.0f}" for fit in fits]
-            followed = [of(found.turned.at(layer=layer, fit=fit)) for fit in fits]
+            followed = [shown(found.turned.at(layer=layer, fit=fit)) for fit in fits]
             lines.append((Path(name).name, str(layer), " / ".join(shares), *followed))
     heads = ("model", "layer", f"explained: {' / '.join(fits)}", *fits)
     return Table(f"Digits that follow what was put in, % (95 %), n={problems}", heads, lines, 3)
@@ -94,16 +93,12 @@ def rules_table(ruled: dict[str, Heuristics], count: int) -> Table:
         families = [
             f"{family} {100 * found.by_family.at(family=family).value:.0f}" for family in found.by_family.axes["family"]
         ]
-        matched = [of(found.matched.at(sums=sums)) for sums in found.matched.axes["sums"]]
-        kept = [of(found.digits.at(removed=removed)) for removed in found.digits.axes["removed"]]
+        matched = [shown(found.matched.at(sums=sums)) for sums in found.matched.axes["sums"]]
+        kept = [shown(found.digits.at(removed=removed)) for removed in found.digits.axes["removed"]]
         lines.append((Path(name).name, *matched, ", ".join(families), *kept))
     heads = ("model", "neurons with a rule", "shuffled", "by family", "digits right", "without those that apply",
              "without as many others")  # fmt: skip
     return Table(f"Neurons that write a digit, and digits right without them, % (95 %), {count} sums", heads, lines, 1)
-
-
-def of(one: Measured) -> Shown:
-    return shown(Estimate(float(one.value), float(one.low), float(one.high), int(one.n)))
 
 
 def draw(turned: dict[str, Helix], fits: Sequence[str], path: Path) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 from shared.arguments import own_and_others, whole_number
 from shared.kept import Kept
 from shared.publishing import take_results
+from shared.sums import drawn
 from shared.training import trained
 
 from lab.config.loading import load
@@ -34,7 +35,6 @@ from lab.config.pretraining import PretrainConfig
 from lab.drawing import figures
 from lab.drawing.tables import Table
 from lab.errors import exit_cleanly
-from lab.numbers.additions import addition
 from lab.probing.bridge import open_model
 from lab.probing.instruments.alignment import alignment
 from lab.probing.instruments.interchange import interchange_all
@@ -104,9 +104,7 @@ def measured(seed: str, sums: int, changes: Sequence[str]) -> Mapping[str, Curve
 def look(folder: Path, sums: int) -> tuple[float, float]:
     """How well the best head is aligned, and how often the exchanged direction changes a digit as the carry would."""
     subject = open_model(str(folder))
-    problems = [addition("uniform", DIGITS, 0, index) for index in range(sums)]
-    pairs = subject.sums([(int(one.a), int(str(one.b))) for one in problems])
-    seen = alignment(subject, {DIGITS: pairs})
+    seen = alignment(subject, {DIGITS: drawn(subject, DIGITS, 0, sums)})
     looked, elsewhere = (
         np.stack([part.at(number=number, offset=0, length=DIGITS).value for number in ("a", "b")])
         for part in (seen.attention, seen.permuted)

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from lab.errors import exit_cleanly
-from lab.site.experiments import Page, findings
+from lab.site.findings import Page, findings
 
 HERE = Path(__file__).parent
 

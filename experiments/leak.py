@@ -19,10 +19,10 @@ import numpy as np
 from shared import showing
 from shared.arguments import own, whole_number, whole_numbers
 from shared.publishing import take_results
+from shared.sums import drawn
 
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError, exit_cleanly
-from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.probing.bridge import open_model
 from lab.probing.instruments.alignment import aligned_heads, alignment, destinations, one_hot
@@ -91,8 +91,7 @@ def draw(
 def measure(run: Path, lengths: Sequence[int], count: int) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
     """The leak of a model by length, and its exact match by operation and length."""
     subject = open_model(str(run))
-    drawn = {n: [addition("uniform", n, 0, i) for i in range(count)] for n in {*lengths, TRAINED}}
-    sums = {n: subject.sums([(int(p.a), int(str(p.b))) for p in problems]) for n, problems in drawn.items()}
+    sums = {n: drawn(subject, n, 0, count) for n in {*lengths, TRAINED}}
     aligned = one_hot(aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]})))
     tested: dict[int | str, object] = {n: sums[n] for n in lengths}
     heads = {(one.layer, one.head) for one in aligned}

@@ -29,21 +29,21 @@ from pathlib import Path
 import numpy as np
 import torch
 from shared.arguments import own, whole_number
-from shared.heads import set_leak
 from shared.kept import Kept, identified
 from shared.publishing import take_results
+from shared.sums import drawn
 from shared.variants import with_settings
 
 from lab.drawing import figures
 from lab.drawing.tables import NOT_MEASURED, Table, percent
 from lab.errors import RunError, exit_cleanly
 from lab.models import loading, sources
-from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
-from lab.probing.bridge import Subject, bridge
-from lab.probing.instruments.alignment import aligned_heads, alignment, destinations
+from lab.probing import interventions
+from lab.probing.bridge import Hook, Subject, bridge
+from lab.probing.instruments.alignment import aligned_heads, alignment, destinations, foreign_digits, queries
 from lab.probing.instruments.attribution import spearman
-from lab.probing.interventions import take
+from lab.probing.interventions import put, take
 from lab.probing.positions import NOWHERE, NotatedSums, Sums
 from lab.progress import quiet_libraries
 from lab.text.notation import Notation
@@ -69,9 +69,36 @@ def variant(name: str, slope: float, factor: float) -> Subject:
     return bridge(f"{name}, slope {slope:g}, factor {factor:g}", run.model, NotatedSums(run.notation, run.tokenizer))
 
 
-def asked(subject: Subject, length: int, count: int) -> Sums:
-    drawn = (addition("uniform", length, 0, index) for index in range(count))
-    return subject.sums([(int(one.a), int(str(one.b))) for one in drawn])
+def set_leak(sums: Sums, leak: Mapping[tuple[int, int], float]) -> list[Hook]:
+    """At every q_k, these heads give a set share of their attention to digits that are not needed
+    (`alignment.Destinations.leak`).
+
+    Within these digits, and within all other tokens, proportions stay the same. A head that can attend only to such
+    digits, or to no such digit, is unchanged.
+
+    `leak`: shares from 0 to 1 by (layer, head); 0 removes the leak.
+    """
+    at_BQ, foreign_BQT = queries(sums), foreign_digits(sums)
+    by_layer: dict[int, dict[int, float]] = {}
+    for (layer, head), share in leak.items():
+        by_layer.setdefault(layer, {})[head] = share
+    return [interventions.pattern(layer, _leaking(at_BQ, foreign_BQT, heads)) for layer, heads in by_layer.items()]
+
+
+def _leaking(at_BQ: torch.Tensor, foreign_BQT: torch.Tensor, heads: Mapping[int, float]) -> interventions.Change:
+    # B sums, T tokens, Q columns and the end
+    def change(pattern_BHTT: torch.Tensor) -> torch.Tensor:
+        changed, is_foreign_BQT = pattern_BHTT.clone(), foreign_BQT.to(pattern_BHTT.device)
+        for head, share in heads.items():
+            seen_BQT = take(changed[:, head], at_BQ)
+            leaks_BQ1 = (seen_BQT * is_foreign_BQT).sum(-1, keepdim=True)
+            scale_BQT = torch.where(is_foreign_BQT, share / leaks_BQ1, (1 - share) / (1 - leaks_BQ1))
+            possible_BQ1 = (leaks_BQ1 > 0) & (leaks_BQ1 < 1)
+            new_BQT = torch.where(possible_BQ1, seen_BQT * scale_BQT, seen_BQT)
+            changed[:, head] = put(changed[:, head], at_BQ, new_BQT)
+        return changed
+
+    return change
 
 
 @torch.inference_mode()
@@ -132,7 +159,7 @@ def measure(name: str, slope: float, factor: float, count: int) -> dict[str, flo
     """The reach of a variant, its predictors, and its sums with given leaks. If the model gets less than 0.9 right at
     training length, or if no head is aligned, only the share that is right."""
     subject = variant(name, slope, factor)
-    sums = {length: asked(subject, length, count) for length in (SHORT, *LENGTHS)}
+    sums = {length: drawn(subject, length, 0, count) for length in (SHORT, *LENGTHS)}
     right = {length: exact(subject, sums[length]) for length in LENGTHS}
     heads = {(one.layer, one.head) for one in aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]}))}
     if right[TRAINED] < 0.9 or not heads:

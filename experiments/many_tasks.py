@@ -19,8 +19,8 @@ from pathlib import Path
 from shared.answered import answered
 from shared.arguments import own_and_listed, whole_number, whole_numbers
 from shared.heat_map import heat_map
+from shared.kinds_of_sums import in_words
 from shared.publishing import take_results
-from shared.strata import in_words
 
 from lab.drawing.figures import figure_at
 from lab.drawing.tables import Shown, Table
@@ -51,7 +51,9 @@ def main(arguments: Sequence[str]) -> None:
     }
     seeds = f"{len(shares)} seed{'s' if len(shares) > 1 else ''}"
     title = f"One model of many tasks, {seeds}: exact match (%), {count} problems a task, length and seed"
-    rows = [(in_words(row), *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()]
+    rows = [
+        (in_words(row), *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()
+    ]
     right, count_of_all = sum(sum(share.values()) for share in shares) * count, sum(map(len, shares)) * count
     print(f"{right:,.0f} of {count_of_all:,} right")
     name = given.get("name", "many_tasks")

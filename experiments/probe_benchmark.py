@@ -19,10 +19,10 @@ from shared.arguments import own
 from shared.publishing import take_results
 
 from lab.drawing import figures
-from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
+from lab.drawing.tables import Table
 from lab.errors import exit_cleanly
-from lab.numbers.statistics import bootstrap_mean
 from lab.probe import main as probe
+from lab.probing.benchmark.running import mean
 
 KINDS = ("smooth", "sharp", "bump", "trained")
 """Adders written by hand with smooth switches, with sharp ones, with a part that only seems to matter; and trained
@@ -54,10 +54,6 @@ def values(instrument: str, measure: str, kinds: Iterable[str] = KINDS) -> list[
     wanted = (instrument, measure)
     of = [row for row in scores if (row["instrument"], row["measure"]) == wanted and kind(row["adder"]) in kinds]
     return [float(row["value"]) for row in of if not np.isnan(float(row["value"]))]
-
-
-def mean(found: list[float]) -> Entry:
-    return Shown(bootstrap_mean(found), "{:.2f} ({:.2f}-{:.2f})", 1) if found else NOT_MEASURED
 
 
 instruments = list(dict.fromkeys(row["instrument"] for row in scores))

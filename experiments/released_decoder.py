@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from shared.publishing import printed
 
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
@@ -98,7 +98,7 @@ def main(folder: Path) -> None:
 
 
 def show(table: Table) -> None:
-    Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+    printed(table)
     print(table.markdown())
 
 

@@ -70,17 +70,13 @@ def main(arguments: list[str]) -> None:
 
 def means(name: str, unit: int, length: int, samples: int, tokenizer: PreTrainedTokenizerBase) -> list[float]:
     """The mean number of tokens of the prompt, of a response at each level of detail, and of a direct answer."""
-
-    def tokens(text: str) -> int:
-        return len(tokenizer.encode(text, add_special_tokens=False))
-
     task = TASKS[name.split(",")[0]]
     items: list[Problem] = [problem(Cell(task, length), "train", 0, index) for index in range(samples)]
     rules = [RulesConfig(unit=unit, detail=detail, folder=RULES[name]) for detail in DETAILS]
     texts = [[rule_following.prompt(item, rules[0]) for item in items]]
     texts += [[rule_following.completion(item, each) for item in items] for each in rules]
     texts.append([prompts.completion(item) for item in items])
-    return [mean(map(tokens, column)) for column in texts]
+    return [mean(len(tokenizer.encode(text, add_special_tokens=False)) for text in column) for column in texts]
 
 
 def draw(counts: dict[tuple[str, int, int], list[float]], path: Path) -> None:

@@ -22,7 +22,7 @@ from typing import get_args
 import matplotlib.pyplot as plt
 from shared.arguments import own, whole_number
 from shared.publishing import Results, take_results
-from shared.vocabularies import load_vocabulary
+from shared.vocabularies import llama_3_vocabulary
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from lab.config.schema import Detail, RulesConfig
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
 def measure(samples: int, results: Results) -> None:
     quiet_libraries()
     tokenizers: dict[str, PreTrainedTokenizerBase] = {
-        "Llama-3": load_vocabulary("llama-3"),
+        "Llama-3": llama_3_vocabulary(),
         "SmolLM2": AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct")),
     }
     with (HERE / "table19.csv").open(newline="") as file:

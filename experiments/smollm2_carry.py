@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 import torch
 from shared.arguments import own_and_others, some_of, whole_number, whole_numbers
+from shared.estimates import estimate, estimated, shown, value
 from shared.heads import discovery, strongest
-from shared.heads import told as digits_told
 from shared.kept import Kept
 from shared.publishing import Results, take_results
-from shared.sums import drawn, estimate, shown, value
+from shared.sums import drawn
 from shared.training import trained
 
 from lab.config.finetuning import FinetuneConfig
@@ -42,14 +42,15 @@ from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson
-from lab.probing.bridge import Subject, open_model
+from lab.probing.bridge import Hook, Subject, open_model
 from lab.probing.components import Component
 from lab.probing.contrast import CARRY_DIRECTIONS, EVERYWHERE
 from lab.probing.instruments import head_contents, patching
 from lab.probing.instruments.patching import Patch
+from lab.probing.instruments.subspaces import Subspace
 from lab.probing.interventions import said_digits
 from lab.probing.pairs import carry_only
-from lab.probing.positions import batches
+from lab.probing.positions import Sums, batches
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -193,6 +194,23 @@ def told(subject: Subject, head: Component, column: int, direction: Any) -> dict
     return counts | {"slips mended": [mended, 0, int(missed.sum())]}
 
 
+@torch.inference_mode()
+def digits_told(
+    subject: Subject, sums: Sums, column: int, head: Component, direction: Subspace, carry_N: np.ndarray
+) -> np.ndarray:
+    """The most likely digit at q_k (N,), if a head's coordinate is set to its mean for the carries `carry_N` (N,).
+
+    If the rest of the model relies on the head, a wrong carry changes the digit of every sum, and the right carry
+    corrects those errors that come from a wrong carry. `direction`: see `head_contents.Contents`.
+    """
+    query_B1, said_B1 = sums.query_at_BK[:, column, None], torch.from_numpy(carry_N)[:, None]
+
+    def hooks(rows: slice) -> list[Hook]:
+        return [head_contents.at_query(head, query_B1[rows], partial(direction.write, carry_BQ=said_B1[rows]))]
+
+    return said_digits(subject, sums, column, hooks)
+
+
 def show(found: dict[tuple[str, str], dict[str, Any]], results: Results, name: str) -> None:
     results.show(effects_table(found), name)
     results.show(inside_table(found), f"{name}_inside")
@@ -220,8 +238,7 @@ def effects_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
 
 
 def larger(ways: dict[str, list[float]]) -> Estimate:
-    value, low, high, n = max(ways.values(), key=lambda one: one[0])
-    return Estimate(value, low, high, int(n))
+    return max(map(estimated, ways.values()), key=lambda one: one.value)
 
 
 def inside_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
@@ -234,7 +251,7 @@ def inside_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
             mended = counts["slips mended"]
             lines.append((
                 seed, prompt, head, column,
-                *(shown(Estimate(*one["explained"][reading])) for reading in head_contents.READINGS),
+                *(shown(estimated(one["explained"][reading])) for reading in head_contents.READINGS),
                 *(shown(larger(one["exchange"][part])) for part in head_contents.PARTS),
                 f"{turned[1]} of {turned[2]}", f"{elsewhere[1]} of {elsewhere[2]}", f"{mended[0]} of {mended[2]}",
             ))  # fmt: skip

@@ -27,16 +27,31 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from shared.arguments import own_and_others, whole_number, whole_numbers
-from shared.carry_by_total import BATCH, DECIDES, TENS, by_total, draw_totals, right_digits, right_table, totals_table
+from shared.carry_by_total import (
+    BATCH,
+    DECIDES,
+    HALF_WAY,
+    STREAM,
+    TENS,
+    TOTALS,
+    Curves,
+    by_total,
+    right_digits,
+    right_table,
+    totals_table,
+)
+from shared.estimates import estimate, estimated, shown
 from shared.heads import discovery
 from shared.kept import Kept
 from shared.publishing import take_results
-from shared.sums import estimate, estimated, shown
+from shared.showing import looks
 from shared.training import trained
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
+from lab.drawing import figures
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
 from lab.probing.bridge import Subject, open_model
@@ -108,6 +123,28 @@ def effects_table(found: Mapping[int, dict[str, Any]]) -> Table:
     return Table(
         title, ("seed", "head", *(f"{kind}, {way}" for kind in (OTHER, SAME) for way in CARRY_DIRECTIONS)), lines, 2
     )
+
+
+def draw_totals(found: Mapping[str, Curves], title: str, path: Path) -> None:
+    """A panel for each model, a line for each part and each carry from the ones."""
+    with figures.figure_at(path, (2.8 * max(2, len(found)), 3)) as figure:
+        panels: Any = np.atleast_1d(figure.subplots(1, len(found), sharey=True))
+        for axes, (name, curves) in zip(panels, found.items(), strict=True):
+            lines = [
+                ("whole stream" if part == STREAM else part, carry, points)
+                for part, by_carry in curves.items()
+                if part != HALF_WAY
+                for carry, points in by_carry.items()
+            ]
+            for look, (part, carry, points) in zip(looks(), lines, strict=False):
+                named = f"{part}, {'with' if carry == '1' else 'without'} a carry from the ones"
+                curve = {int(total): estimated(point) for total, point in points.items()}
+                figures.line_with_band(axes, curve, label=named, **look)
+            axes.axvline(9.5, color="gray", linewidth=0.6, label="from here on, the tens carry")
+            axes.set(title=name, xlabel="total of the donor's tens", xticks=range(0, TOTALS[-1] + 1, 3))
+        panels[0].set_ylabel("from no carry (0) to carry (1)")
+        figures.legend_below(figure, 2)
+        figures.headed(figure, title)
 
 
 if __name__ == "__main__":

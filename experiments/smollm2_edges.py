@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from shared.arguments import own_and_others, some_of, whole_number, whole_numbers
+from shared.estimates import estimate, estimated, shown
 from shared.kept import Kept
 from shared.publishing import Results, take_results
 from shared.showing import looks
-from shared.sums import estimate, estimated, shown
 from shared.training import trained
 
 from lab.config.finetuning import FinetuneConfig

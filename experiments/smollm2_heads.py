@@ -17,21 +17,20 @@ from pathlib import Path
 
 import numpy as np
 from shared.arguments import own_and_others, whole_number, whole_numbers
+from shared.estimates import shown
 from shared.heads import random_groups
 from shared.publishing import take_results
-from shared.sums import of_one_length, shown
+from shared.sums import of_one_length
 from shared.training import trained
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
-from lab.numbers.statistics import Estimate
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.instruments.ablation import ablate
 from lab.probing.instruments.alignment import alignment
-from lab.probing.measured import Measured
 from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
@@ -71,7 +70,7 @@ def rows_of(
     length, sums = len(str(numbers[0][0])), subject.sums(others)
     heads = strongest(subject, subject.sums(numbers), length)
     together = tuple(sorted(heads, key=lambda one: (one.layer, one.head)))
-    groups = [(head,) for head in heads] + [together, *random_groups(subject, together, 3, seed=0)]
+    groups = [(head,) for head in heads] + [together, *random_groups(subject, together, 3)]
     lost = ablate(subject, sums, groups, batch_size=BATCH)
     intact = f"{100 * float(np.nanmean(lost.intact.value)):.0f}"
     looks = [*heads.values(), "all of these", *["random heads of their layers"] * (len(groups) - len(heads) - 1)]
@@ -81,7 +80,7 @@ def rows_of(
             *(lost.column.at(group=group, column=column) for column in range(length)),
             lost.exact.at(group=group),
         ]
-        rows.append((label, intact, group, what, *(cell(one, len(others)) for one in changed)))
+        rows.append((label, intact, group, what, *map(shown, changed)))
     return rows
 
 
@@ -97,10 +96,6 @@ def strongest(subject: Subject, sums: Sums, length: int) -> dict[Component, str]
             looks = found.attention.at(layer=layer, head=head, **where)
             heads[Component("head", layer, head)] = f"{number}: {float(looks.value):.2f}"
     return heads
-
-
-def cell(estimate: Measured, count: int) -> Entry:
-    return shown(Estimate(float(estimate.value), float(estimate.low), float(estimate.high), count))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 from datasets import Dataset
-from shared.shapes import lora_operations
+from shared.lora_operations import lora_operations
 from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 from trl.trainer.sft_config import SFTConfig

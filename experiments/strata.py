@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
-from rich.console import Console
-from shared.arguments import numbers, own, whole_number, whole_numbers
+from shared.arguments import own, whole_number, whole_numbers
 from shared.one_pass import right_tokens
+from shared.publishing import printed
 from shared.streams import STREAMS
 
 from lab.config.schema import chosen
 from lab.drawing.tables import Shown, Table
-from lab.errors import RunError, exit_cleanly
+from lab.errors import ConfigError, RunError, exit_cleanly
 from lab.models import loading
 from lab.numbers.additions import STRATA
 from lab.numbers.statistics import seeds_proportion
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> None:
     given = own([part for part in arguments if "=" in part], "digits", "problems", "sharpness")
     lengths = whole_numbers(given, "digits", "100")
     problems = whole_number(given, "problems", 200)
-    factors = numbers(given, "sharpness", "1")
+    factors = factors_of(given.get("sharpness", "1"))
     settings = [part for part in arguments if "=" not in part]
     if not settings:
         raise RunError("nothing to measure: give run directories of lab pretrain, with commas between the seeds of one")
@@ -53,8 +53,16 @@ def main(arguments: Sequence[str]) -> None:
             rows.append((folders[0].name, str(len(folders)), str(length), f"{sharpness:g}", *cells, together, lowest))
     title = f"Exact match (%), {problems} problems a stratum and seed"
     table = Table(title, ("setting", "seeds", "digits", "sharpness", *STRATA, "all", "lowest"), rows, 1)
-    Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+    printed(table)
     print(table.markdown())
+
+
+def factors_of(sharpness: str) -> list[float]:
+    """The factors of the argument `sharpness`. Raises ConfigError if they are not numbers."""
+    try:
+        return [float(part) for part in sharpness.split(",")]
+    except ValueError:
+        raise ConfigError(f"sharpness={sharpness}: should be numbers, such as sharpness=1") from None
 
 
 def shown(values: Sequence[float], problems: int) -> Shown:

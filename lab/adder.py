@@ -96,7 +96,7 @@ def verify(arguments: Sequence[str]) -> None:
 
 def leaderboard(arguments: Sequence[str]) -> None:
     """Ranks the submissions in the given folders, trying those that have no verdict yet."""
-    from lab.drawing.lines import show as show_tables
+    from lab.drawing.terminal import show as show_tables
     from lab.errors import LabError
     from lab.smallest_adder.leaderboard import board, write
     from lab.smallest_adder.stored_verdicts import submissions, verdict_of

@@ -111,9 +111,9 @@ _NOTES = {
 
 def attention(name: str) -> Callable[[int, int], None]:
     """Opens the model in TransformerLens, and returns a function that prints what its heads attend to in a sum."""
-    from lab.drawing.lines import Console
+    from lab.drawing.terminal import Console
+    from lab.probing.attention import table
     from lab.probing.bridge import open_model
-    from lab.probing.instruments.attention import table
 
     subject = open_model(name)
     return lambda a, b: Console().print(table(subject, a, b).terminal())

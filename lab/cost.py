@@ -56,7 +56,7 @@ def compare(config: CostConfig) -> None:
     from lab.benchmarks.cost.measuring import measured
     from lab.benchmarks.cost.scoring import cache_bytes, equal_memory_batch, summarize
     from lab.benchmarks.nupa.scoring import Nupa
-    from lab.drawing.lines import end, show
+    from lab.drawing.terminal import end, show
     from lab.inference.local import LocalEngine
     from lab.inference.plain import PlainEngine
     from lab.models import loading, pretrained
@@ -106,7 +106,7 @@ def compare(config: CostConfig) -> None:
 def frontier(arguments: Sequence[str]) -> None:
     """Print the cost of right answers in finished runs; with out=FOLDER, also write the table and a figure there."""
     from lab.benchmarks.cost import frontier as cost
-    from lab.drawing.lines import show, wide
+    from lab.drawing.terminal import show, wide
 
     runs, options = read_options(FrontierOptions, arguments, "lab cost", __doc__ or "", "RUN [RUN ...]")
     out = options.out

@@ -71,7 +71,7 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.nupa.problems import out_of_reach
     from lab.benchmarks.opening import open_benchmark
     from lab.benchmarks.results import Summary, answered, parse_errors
-    from lab.drawing.lines import end
+    from lab.drawing.terminal import end
     from lab.inference.engine import Sampling
 
     if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
@@ -105,7 +105,7 @@ def evaluate(config: EvaluateConfig) -> None:
 def compare(arguments: Sequence[str]) -> None:
     """Print how the runs compare, in a few lines, and write all tables and figures to a folder."""
     from lab.benchmarks import compare as report
-    from lab.drawing.lines import show
+    from lab.drawing.terminal import show
 
     words, options = read_options(CompareOptions, arguments, COMMAND, __doc__ or "", "RUN [RUN ...]")
     paths, out = list(map(Path, words)), options.out

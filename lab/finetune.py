@@ -90,7 +90,7 @@ def report(
     from lab.benchmarks.nupa import figures, in_short
     from lab.benchmarks.nupa.tables import by_training, change_table, changes, trained_and_beyond
     from lab.benchmarks.results import VERSION, Summary
-    from lab.drawing.lines import end, show
+    from lab.drawing.terminal import end, show
 
     summary = Summary(version=VERSION, before=benchmark.summarize(before), after=benchmark.summarize(after))
     rows = changes(before, after)

@@ -13,8 +13,8 @@ from pathlib import Path
 from lab.command import entry_point
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
-from lab.drawing.lines import Console
 from lab.drawing.tables import Table
+from lab.drawing.terminal import Console
 from lab.errors import ConfigError
 from lab.shipped import shipped_configs
 

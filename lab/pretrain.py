@@ -98,7 +98,7 @@ def report(
     opens the model."""
     from lab.benchmarks.length_curves import figures, tables
     from lab.benchmarks.results import Summary, task_key
-    from lab.drawing.lines import end, show
+    from lab.drawing.terminal import end, show
 
     curves = benchmark.summarize(samples)
     run.write_json("summary", Summary.of("lengths", curves).to_json())

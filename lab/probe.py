@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
 def probe(config: ProbeConfig) -> None:
     """Measures a model with the instruments of a config, and writes a run directory with tables and a page."""
     quiet_libraries()
-    from lab.drawing.lines import end
+    from lab.drawing.terminal import end
     from lab.probing.bridge import open_model
     from lab.probing.catalogue import Session
     from lab.probing.charts import table
@@ -75,7 +75,7 @@ def benchmark(config: BenchmarkConfig) -> None:
     config.check_run()
     quiet_libraries()
 
-    from lab.drawing.lines import wide
+    from lab.drawing.terminal import wide
     from lab.probing.benchmark import running
 
     running.chosen(config)

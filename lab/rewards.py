@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lab.benchmarks.nupa.layouts.skyrl import RewardSpec, ground_truth
-from lab.benchmarks.nupa.layouts.verdicts import verdict
+from lab.benchmarks.nupa.verdicts import verdict
 from lab.errors import TaskError
 from lab.numbers.metrics import Score, score
 from lab.numbers.sampling import Cell, Problem, problem, task_of

@@ -48,8 +48,8 @@ def sweep(config: SweepConfig) -> None:
 
 def show(config: SweepConfig, planned: Sequence[Trial], run: Run) -> None:
     """Writes and prints the results of the finished runs."""
-    from lab.drawing.lines import end
-    from lab.drawing.lines import show as show_tables
+    from lab.drawing.terminal import end
+    from lab.drawing.terminal import show as show_tables
     from lab.sweeping import results as sweeps
 
     cells = {trial.cell.name: trial.cell for trial in planned}

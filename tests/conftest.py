@@ -63,3 +63,11 @@ def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def tokenizer(toy_model: Path):
+    """The toy model's tokenizer of bytes."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(toy_model)

@@ -56,7 +56,7 @@ Category: trained</script>
 
 
 @pytest.mark.slow
-def test_the_leaderboard_has_the_good_the_bad_and_the_hostile_and_tries_each_once(capsys, tmp_path, monkeypatch):
+def test_the_leaderboard_has_the_good_the_bad_and_the_hostile_and_tries_each_once(tmp_path, monkeypatch):
     monkeypatch.setenv("LAB_CACHE", str(tmp_path / "cache"))
     good = (SUBMISSIONS / "honest_by_hand.py").read_text()
     (tmp_path / "good").mkdir()

@@ -149,7 +149,9 @@ def test_the_command_answers_a_question_and_says_whether_it_is_right(toy_model, 
 
     monkeypatch.setitem(os.environ, "COLUMNS", "80")
     main([str(toy_model), "12 + 34", "device=cpu"])
-    assert "46 is right" in capsys.readouterr().out.replace("(right)", "46 is right")
+    assert "(wrong: 46 is right)" in capsys.readouterr().out
+    main(["zoo/adds-4-digits", "12 + 34"])
+    assert capsys.readouterr().out == "46 (right)\n"
     for words in ([], [str(toy_model), "1 + 1", "dtype=int"]):
         with pytest.raises(SystemExit) as stopped:
             main(words)
@@ -163,7 +165,7 @@ def test_the_command_reads_questions_until_an_empty_line(scratch, capsys, monkey
     monkeypatch.setattr("sys.stdin", io.StringIO("12 + 34\nmax(1, 2)\n\n5 + 5\n"))
     main([scratch, "device=cpu"])
     first, second = capsys.readouterr().out.strip().splitlines()
-    assert "46 is right" in first.replace("(right)", "46 is right")
+    assert "(wrong: 46 is right)" in first
     assert "reads only add_integer" in second
 
 
@@ -197,7 +199,7 @@ def test_the_command_refuses_a_config_that_is_not_one_of_evaluate_and_options_th
     assert re.search(why, capsys.readouterr().err)
 
 
-def test_a_model_behind_an_endpoint_is_asked_by_its_config(toy_model, tmp_path, capsys, monkeypatch):
+def test_a_model_behind_an_endpoint_is_asked_by_its_config(toy_model, tmp_path, capsys):
     from lab.ask import main
 
     config = tmp_path / "served.yaml"
@@ -205,7 +207,7 @@ def test_a_model_behind_an_endpoint_is_asked_by_its_config(toy_model, tmp_path, 
         f"name: served\nengine: {{kind: local, model: {{name: {toy_model}, device: cpu}}}}\nbenchmark: {{kind: nupa}}\n"
     )
     main([str(config), "12 + 34"])
-    assert "46 is right" in capsys.readouterr().out.replace("(right)", "46 is right")
+    assert "(wrong: 46 is right)" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["nupa_endpoint", "12 + 34", "attention=true"])
     assert "needs a model or a run" in capsys.readouterr().err

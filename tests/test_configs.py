@@ -137,12 +137,7 @@ def test_a_command_starts_as_the_readme_says(command):
 LEARNED_LATE = 128_000
 """The number of problems after which a slow seed of scratch_add was measured to add 4 digits, 96 % right, in float32 on
 one core. By then, its learning rate had fallen by half."""
-SAMPLES = {
-    "positions": 320_000,
-    "tokenizers": 192_000,
-    "formats_integer": 192_000,
-    "formats_float": 192_000,
-}
+SAMPLES = {"positions": 320_000, "tokenizers": 192_000, "formats_integer": 192_000, "formats_float": 192_000}
 """The sweeps whose tables are committed, and the number of problems that each of their models was trained on."""
 
 

@@ -9,6 +9,7 @@ from lab.benchmarks.results import Reading, Sample
 from lab.cost import main
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
+from tests.records import records
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,10 +41,6 @@ VARIANTS = {
     "direct, equal memory",
     "direct, plain loop",
 }
-
-
-def records(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.open()]
 
 
 def stem(variant: str) -> str:

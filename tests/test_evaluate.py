@@ -10,6 +10,7 @@ from lab.config.loading import dump, load
 from lab.evaluate import main
 from lab.runs import Run
 from tests.forked import Forked
+from tests.records import records
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,10 +33,6 @@ def arguments(toy_model, tmp_path):
         ]
 
     return build
-
-
-def records(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.open()]
 
 
 @pytest.mark.parametrize("shots", [0, 5])

@@ -167,9 +167,11 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
 
     main([str(ROOT / "configs" / "packing.yaml"), *SMALL, "data.packing=4", f"output={tmp_path}", "name=run"])
     capsys.readouterr()
-    script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3"])
+    script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3", "sharpness=1,1.5"])
     # of 3 problems none is right: Wilson's interval ends at 56.1 %; of all 12, at 24.2 %
-    assert "| run | 1 | 6 | 1 |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 (0.0-24.2) | 0.0 |" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for sharpness in ("1", "1.5"):
+        assert f"| run | 1 | 6 | {sharpness} |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 (0.0-24.2) | 0.0 |" in shown
 
 
 def test_a_lost_maximum_is_followed_to_its_first_wrong_digit_and_the_tie_before_it():
@@ -293,7 +295,6 @@ def test_a_ladder_of_adders_is_trained_shown_and_compared_with_the_known_circuit
 def test_what_a_sample_costs_on_paper_is_what_its_tokens_cost(toy_model):
     from transformers import AutoTokenizer
 
-    from experiments.shared.shapes import Shape
     from lab.config.finetuning import FinetuneConfig
     from lab.config.loading import load
 
@@ -305,7 +306,7 @@ def test_what_a_sample_costs_on_paper_is_what_its_tokens_cost(toy_model):
     alone, together = (cost.count_tokens(tokenizer, config, steps=2, micro_batch=size) for size in (1, 4))
     assert (alone.computed, alone.answers) == (alone.alone, together.answers)
     assert together.answers < together.computed <= together.alone
-    shape = Shape(1, 1, 1, 1, 1, 1, vocabulary=10, tied=True)
+    shape = cost.Shape(1, 1, 1, 1, 1, 1, vocabulary=10, tied=True)
     expected = 4 * 7 * alone.computed + 6 * 14 * alone.computed + 40 * alone.answers + 14 * alone.pairs
     assert cost.operations(shape, 1, alone) == pytest.approx(expected)
     assert [cost.duration(hours) for hours in (0.5, 2.345, 1234)] == ["30 min", "2.3 h", "1,234 h"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import RunError
-from lab.site.experiments import Page, findings, read
+from lab.site.findings import Page, findings, read
 
 ROOT = Path(__file__).parents[1]
 PAGES = findings(ROOT / "experiments")

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 import lab
 from lab.finetune import main
 from tests.forked import Forked
+from tests.records import records
 
 ROOT = Path(__file__).parents[1]
 WALKS = "positions={kind: coupled, locality: {walk: {heads: 1}}}"
@@ -49,10 +50,10 @@ def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, c
     assert "add" in printed
     assert "after" in printed
     assert (run / "status").read_text() == "finished\n"
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+    rows = records(run / "metrics.jsonl")
     assert [row["step"] for row in rows if "valid_loss" in row] == [1, 2]
     assert [row["step"] for row in rows if "loss" in row] == [1, 2]
-    before, after = ([json.loads(x) for x in (run / f"samples_{when}.jsonl").open()] for when in ("before", "after"))
+    before, after = (records(run / f"samples_{when}.jsonl") for when in ("before", "after"))
     assert sorted(s["index"] for s in before) == sorted(s["index"] for s in after)
     assert {s["length"] for s in before if s["task"] == "add"} == {3, 4, 5}
     assert all(
@@ -124,7 +125,7 @@ def test_a_model_that_is_to_follow_rules_is_asked_and_trained_with_the_rule_in_t
     more = [*FOLLOWING, f"data.rules.folder={rules}", "data.rules.window=350", "data.lengths={hard: [1, 20]}"]
     main(arguments(*more, "evaluation.lengths={hard: [3, 20]}", "evaluation.problems_per_range=6"))
     run = tmp_path / "run"
-    samples = [json.loads(line) for line in (run / "samples_after.jsonl").open()]
+    samples = records(run / "samples_after.jsonl")
     assert all("Rule:\ndef f(a, b):\n    c = int(a) + int(b)" in sample["prompt"] for sample in samples)
     summary = json.loads((run / "summary.json").read_text())["after"]["add_integer"]
     assert summary["left_out"] == 24 - len(samples) > 0  # in tokens of the toy model, which are bytes
@@ -164,7 +165,7 @@ def test_a_missing_config_is_one_line(capsys):
     assert "none_such.yaml" in capsys.readouterr().err
 
 
-def test_a_name_in_use_keeps_what_it_has(arguments, tmp_path, capsys):
+def test_a_name_in_use_keeps_what_it_has(arguments, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("years of work")
     for more in ([], ["overwrite=true"], ["resume=true"]):
@@ -232,12 +233,12 @@ def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(
     from lab.evaluate import main as evaluate
 
     main(arguments(*swap, "data.tasks=[add_integer, add_float]"))
-    tuned = [json.loads(line) for line in (tmp_path / "run" / "samples_after.jsonl").open()]
+    tuned = records(tmp_path / "run" / "samples_after.jsonl")
     config = ROOT / "configs" / "nupa_smollm2.yaml"
     engine = f"engine={{kind: local, model: {{name: '{tmp_path}/run', device: cpu}}}}"
     asked = ["benchmark.tasks=[add_integer, add_float]", "benchmark.lengths={hard: [1, 5], easy: [5, 5]}"]
     evaluate([str(config), engine, *asked, "benchmark.problems_per_range=6", f"output={tmp_path}", "name=again"])
-    again = [json.loads(line) for line in (tmp_path / "again" / "samples.jsonl").open()]
+    again = records(tmp_path / "again" / "samples.jsonl")
     shown = ("prompt", "text", "answer", "strict")
     assert {json.dumps([s[key] for key in shown]) for s in tuned} == {
         json.dumps([s[key] for key in shown]) for s in again

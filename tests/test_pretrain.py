@@ -9,6 +9,7 @@ import torch
 from lab.ask import main as ask
 from lab.errors import LabWarning
 from lab.pretrain import main
+from tests.records import records
 
 ROOT = Path(__file__).parents[1]
 SMALL = [
@@ -38,10 +39,6 @@ COUPLED = ["model.encoding=learned", "model.positions.kind=coupled", "format.rev
 def run(tmp_path, *more: str) -> Path:
     main([str(ROOT / "configs" / "scratch_add.yaml"), *SMALL, f"output={tmp_path}", "name=run", *more])
     return tmp_path / "run"
-
-
-def records(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.open()]
 
 
 def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path, capsys):

@@ -1,6 +1,5 @@
 """The embedded model itself: fetched, loaded, tuned and scored, as the README's commands do it."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from lab.config.schema import ModelConfig
 from lab.finetune import main
 from lab.models import pretrained
 from lab.text.examples import encode_prompt
+from tests.records import records
 
 ROOT = Path(__file__).parents[1]
 SMALL = [
@@ -43,7 +43,7 @@ def test_the_embedded_model_has_a_token_for_each_digit_and_knows_its_english(loa
 def test_the_papers_config_runs_on_the_embedded_model(tmp_path):
     arguments = ["model.name=smollm2-135m-instruct", "training.max_steps=2", "training.evaluate_every=2", *SMALL]
     main([str(ROOT / "configs" / "llama_lora.yaml"), *arguments, f"output={tmp_path}"])
-    losses = [json.loads(line) for line in (tmp_path / "llama_lora" / "metrics.jsonl").open()]
+    losses = records(tmp_path / "llama_lora" / "metrics.jsonl")
     assert [row["step"] for row in losses if "loss" in row] == [1, 2]
     assert (tmp_path / "llama_lora" / "summary.json").exists()
 
@@ -61,6 +61,5 @@ def test_a_quantized_model_learns_with_an_eight_bit_optimizer(tmp_path):
         f"output={tmp_path}",
     ]
     main([str(ROOT / "configs" / "smollm2_lora.yaml"), *SMALL, *arguments, "data.tasks=[max_integer]"])
-    losses = [json.loads(line).get("loss") for line in (tmp_path / "smollm2_lora" / "metrics.jsonl").open()]
-    losses = [loss for loss in losses if loss is not None]
+    losses = [row["loss"] for row in records(tmp_path / "smollm2_lora" / "metrics.jsonl") if "loss" in row]
     assert losses[-1] < 0.8 * losses[0]

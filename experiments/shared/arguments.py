@@ -81,15 +81,6 @@ def whole_number(given: Mapping[str, str], name: str, usual: int) -> int:
     return int(text)
 
 
-def numbers(given: Mapping[str, str], name: str, usual: str) -> list[float]:
-    """The numbers of the argument `name`, like `whole_numbers`."""
-    text = given.get(name, usual)
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ConfigError(f"{name}={text}: should be numbers, such as {name}={usual}") from None
-
-
 def counts(given: Mapping[str, str], name: str, usual: str, otherwise: int | None = None) -> dict[int, int]:
     """The number of problems that the argument `name` gives for each length: 50x12 means 12 problems of 50 digits. A
     length alone stands for `otherwise` problems. `usual` is read if the argument is not given. Raises ConfigError if it

@@ -8,15 +8,12 @@ one. A model that computes the carry exactly makes a step, at ten without a carr
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
-from shared.showing import looks
-from shared.sums import estimate, estimated, shown
+from shared.estimates import estimate, estimated, shown
 
-from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import ModelError
 from lab.numbers.columns import Columns
@@ -136,25 +133,3 @@ def totals_table(title: str, kind: str, found: Mapping[str, Curves]) -> Table:
                 lines.append((name, part, carry, *(shown(estimated(points[str(total)])) for total in SHOWN)))
     title = f"{title}, by the total of the donor's tens (%, 95 %)"
     return Table(title, (kind, "part", "carry from the ones", *map(str, SHOWN)), lines, 3)
-
-
-def draw_totals(found: Mapping[str, Curves], title: str, path: Path) -> None:
-    """A panel for each model, a line for each part and each carry from the ones."""
-    with figures.figure_at(path, (2.8 * max(2, len(found)), 3)) as figure:
-        panels: Any = np.atleast_1d(figure.subplots(1, len(found), sharey=True))
-        for axes, (name, curves) in zip(panels, found.items(), strict=True):
-            lines = [
-                ("whole stream" if part == STREAM else part, carry, points)
-                for part, by_carry in curves.items()
-                if part != HALF_WAY
-                for carry, points in by_carry.items()
-            ]
-            for look, (part, carry, points) in zip(looks(), lines, strict=False):
-                named = f"{part}, {'with' if carry == '1' else 'without'} a carry from the ones"
-                curve = {int(total): estimated(point) for total, point in points.items()}
-                figures.line_with_band(axes, curve, label=named, **look)
-            axes.axvline(9.5, color="gray", linewidth=0.6, label="from here on, the tens carry")
-            axes.set(title=name, xlabel="total of the donor's tens", xticks=range(0, TOTALS[-1] + 1, 3))
-        panels[0].set_ylabel("from no carry (0) to carry (1)")
-        figures.legend_below(figure, 2)
-        figures.headed(figure, title)

@@ -13,10 +13,9 @@ from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.tables import Table, percent, points
-from lab.errors import RunError
 from lab.evaluate import main as evaluate
-from lab.numbers.statistics import Estimate, seeds_proportion
-from lab.numbers.tasks import TASKS, Task
+from lab.numbers.statistics import Estimate
+from lab.numbers.tasks import Task
 from lab.runs import Run
 
 ASKED = Path(__file__).parents[2] / "configs" / "nupa_smollm2.yaml"
@@ -47,20 +46,6 @@ def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[
     if config.run_status() != "finished":
         evaluate([str(ASKED), *settings])
     return Run(config.path)
-
-
-def asked_in_parts(
-    name: str, model: str, problems: str, output: Path, parts: int, changes: Sequence[str] = ()
-) -> list[Run]:
-    """Like `asked`, with the tasks divided among several runs, one after the other; other processes may have run some
-    of these before. Raises RunError if the tasks were divided in another way before."""
-    if parts == 1:
-        return [asked(name, model, problems, output, changes)]
-    divided = (f"benchmark.tasks=[{', '.join(list(TASKS)[part::parts])}]" for part in range(parts))
-    runs = [asked(f"{name}_{part}", model, problems, output, [tasks, *changes]) for part, tasks in enumerate(divided)]
-    if sorted(task for run in runs for task in nupa(run)) != sorted(TASKS):
-        raise RunError(f"{output / name}_*: the tasks were divided otherwise before")
-    return runs
 
 
 def samples(*runs: Run) -> list[Sample]:
@@ -108,45 +93,6 @@ def by_range(rows: Sequence[Change], title: str, labels: Sequence[str] = ("befor
         "tasks at 90 %",
     )
     return Table(f"{title}: exact match (95 %), strict reading", columns, lines, 1)
-
-
-def by_kind(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before", "after")) -> Table:
-    """Exact match of two runs on the same problems, by kind of task and range."""
-    lines = []
-    for group in (*KINDS, ARITHMETIC):
-        found = [row for row in rows if kind(row) == group]
-        totals = [tables.total([row for row in found if row.range == name]) for name in RANGES]
-        count = len({(row.task, row.representation) for row in found})
-        for place, label in enumerate(labels):
-            shares = [percent(one.second if place else one.first) for one in totals]
-            lines.append((f"{group} ({count})", label, *shares))
-    return Table(f"{title}: exact match (%, 95 %), by kind of task", ("tasks", "model", *RANGES), lines, 2)
-
-
-def by_seed(before: NupaSummary, seeds: Sequence[NupaSummary], title: str) -> Table:
-    """Exact match of a model before training and of several trainings after it, by kind of task and range. Intervals
-    combine Student's over the seeds with Wilson's over the problems, which are the same for all seeds."""
-    groups = {name: [key for key in before if kind_of(TASKS[key]) == name] for name in (*KINDS, ARITHMETIC)}
-    lines = []
-    for name, keys in {**groups, "all": list(before)}.items():
-        for label, models in (("before", [before]), ("after", seeds)):
-            found = [over_seeds(models, keys, [part]) for part in RANGES]
-            found.append(over_seeds(models, keys, RANGES))
-            lines.append((f"{name} ({len(keys)})", label, *map(percent, found)))
-    columns = ("tasks", "model", *RANGES, "all")
-    return Table(f"{title}: exact match (%, 95 %), seeds: {len(seeds)}", columns, lines, 2)
-
-
-def over_seeds(models: Sequence[NupaSummary], tasks: Sequence[str], names: Sequence[str]) -> Estimate:
-    """The share of right answers to the problems of some tasks in some ranges, averaged over models."""
-    cells = [(task, name) for task in tasks for name in names]
-    estimates = [[found for cell in cells if (found := estimate(model, *cell))] for model in models]
-    shares = [sum(one.value * one.n for one in found) / sum(one.n for one in found) for found in estimates]
-    return seeds_proportion(shares, sum(one.n for one in estimates[0]))
-
-
-def kind(row: Change) -> str:
-    return kind_of(TASKS[f"{row.task}_{row.representation}"])
 
 
 def kind_of(task: Task) -> str:

@@ -11,6 +11,11 @@ from shared.arguments import true_or_false
 from lab.drawing.tables import Table
 
 
+def printed(table: Table) -> None:
+    """Prints a table as wide as the terminal; in a file or a pipe, it has 160 columns."""
+    Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+
+
 class Results(NamedTuple):
     """A folder for tables and figures."""
 
@@ -18,7 +23,7 @@ class Results(NamedTuple):
 
     def show(self, table: Table, name: str) -> None:
         """Prints a table, and writes it to <name>.md as Markdown."""
-        Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+        printed(table)
         self.file(f"{name}.md").write_text(table.page())
 
     def file(self, name: str) -> Path:

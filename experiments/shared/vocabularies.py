@@ -1,8 +1,7 @@
-"""Tokenizers of published models without their weights, for models built from scratch. No model hub is needed.
+"""The tokenizer of Llama-3 without the model's weights. No model hub is needed.
 
-There is one: that of Llama-3, which the wheel llama-models (Meta, Llama 3 Community License) contains as a 2 MB file of
-byte-pair ranks. The wheel is downloaded once and checked, like that of the embedded model, and converted to a Hugging
-Face tokenizer.
+The wheel llama-models (Meta, Llama 3 Community License) contains it as a 2 MB file of byte-pair ranks. The wheel is
+downloaded once and checked, like that of the embedded model, and converted to a Hugging Face tokenizer.
 """
 
 import base64
@@ -16,13 +15,12 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.errors import ModelError, in_one_line
 from lab.models.sources import Embedded, keep
 
-VOCABULARIES = {
-    "llama-3": Embedded(
-        requirement="llama-models==0.3.0",
-        wheel_sha256="7f77f78ff13fca09f70d76a376aff6414cd901623fb9d57e69c2f8367a73032f",
-        member="llama_models/llama3/tokenizer.model",
-    )
-}
+NAME = "llama-3"
+WHEEL = Embedded(
+    requirement="llama-models==0.3.0",
+    wheel_sha256="7f77f78ff13fca09f70d76a376aff6414cd901623fb9d57e69c2f8367a73032f",
+    member="llama_models/llama3/tokenizer.model",
+)
 
 # Both as in the wheel's llama3/tokenizer.py. Hub models have other names for some tokens that no text uses.
 _PATTERN = (
@@ -46,23 +44,21 @@ _SPECIAL = [
 ]
 
 
-def load_vocabulary(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer `name`; downloads the package that contains it if it is not in the cache.
+def llama_3_vocabulary() -> PreTrainedTokenizerBase:
+    """The tokenizer, with 128,256 entries; downloads the package that contains it if it is not in the cache.
 
-    "llama-3": 128,256 entries. Digits are grouped by three from the left, and a space before a number is a separate
-    token. If special tokens are added, `<|begin_of_text|>` comes first; there is no padding token.
+    Digits are grouped by three from the left, and a space before a number is a separate token. If special tokens are
+    added, `<|begin_of_text|>` comes first; there is no padding token.
 
-    Raises ModelError, in one line, if the name is unknown, if the wheel cannot be downloaded or is not the expected one
-    (then nothing is left behind), or if the cached tokenizer is damaged.
+    Raises ModelError, in one line, if the wheel cannot be downloaded or is not the expected one (then nothing is left
+    behind), or if the cached tokenizer is damaged.
     """
-    if name not in VOCABULARIES:
-        raise ModelError(f"vocabulary {name!r} is not known; known: {', '.join(VOCABULARIES)}")
-    folder = keep(name, VOCABULARIES[name], _convert_llama_3)
+    folder = keep(NAME, WHEEL, _convert_llama_3)
     try:
         return PreTrainedTokenizerFast.from_pretrained(folder)
     except Exception as error:  # tokenizers raises plain Exception
         raise ModelError(
-            f"vocabulary {name!r} cannot be loaded ({type(error).__name__}: {in_one_line(error)}); "
+            f"vocabulary {NAME!r} cannot be loaded ({type(error).__name__}: {in_one_line(error)}); "
             f"remove {folder} to fetch it again"
         ) from error
 

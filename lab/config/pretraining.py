@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.schema import (
     LONGEST,
+    DigitCounts,
     Rate,
     RulesConfig,
     RunConfig,
@@ -257,7 +258,7 @@ class PretrainingDataConfig(Section):
 class LengthCurvesConfig(Section):
     """What is measured at every length."""
 
-    lengths: list[int] = Field(default=list(range(1, 21)))
+    lengths: DigitCounts = Field(default=list(range(1, 21)))
     """Numbers of digits to test at, inside and outside the training lengths."""
     problems_per_length: int = Field(default=100, ge=1)
     batch_size: int = Field(default=200, ge=1)
@@ -267,16 +268,9 @@ class LengthCurvesConfig(Section):
     erase: bool = False
     """Compute each token only from the part of the row that is still visible through model.window. The cost of a token
     then does not grow with the length of the trace (lab/inference/sliding_window.py)."""
-    while_training: list[int] = Field(default=[])
+    while_training: DigitCounts = Field(default=[])
     """Lengths that are also measured at each validation, to plot scores against the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
-
-    @field_validator("lengths", "while_training")
-    @classmethod
-    def _lengths(cls, lengths: list[int]) -> list[int]:
-        if any(not 1 <= length <= LONGEST for length in lengths) or len(set(lengths)) < len(lengths):
-            raise ValueError(f"should be numbers of digits from 1 to {LONGEST}, none twice")
-        return sorted(lengths)
 
 
 class InternalizeConfig(Section):

@@ -38,6 +38,16 @@ LONGEST = 1000
 """The largest number of digits in a number. Three such numbers are a few thousand tokens, about as many as attention
 can handle."""
 
+
+def _digit_counts(lengths: list[int]) -> list[int]:
+    if any(not 1 <= length <= LONGEST for length in lengths) or len(set(lengths)) < len(lengths):
+        raise ValueError(f"should be numbers of digits from 1 to {LONGEST}, none twice")
+    return sorted(lengths)
+
+
+DigitCounts: TypeAlias = Annotated[list[int], AfterValidator(_digit_counts)]
+"""Numbers of digits, sorted."""
+
 Rate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
 """A learning rate. The upper bound only catches typos."""
 

@@ -25,13 +25,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from lab.text.places import VALUE, RowSpots
+from lab.text.places import RowSpots
 
 HIDDEN = -1
 """The kind (`same_place.pairs`) of a pair whose query must not see its key."""
-FAR = -2
-"""The kind of a pair whose key is a digit outside the window that is seen. If such digits fade, the kind is FAR minus
-the number of places between the key and the digit that the query writes."""
+FAR_KIND = -2
+"""The kind of a pair whose key is a digit outside the window that is seen. If such digits fade, the kind is FAR_KIND
+minus the number of places between the key and the digit that the query writes."""
 
 
 def text_positions(digits_K: np.ndarray) -> np.ndarray:
@@ -54,7 +54,8 @@ def hide(
         spots: the spots of the rows.
         words: which words digits see; see `LocalityConfig.words`.
         padding: how many tokens of each row stand before its text, or one number for all rows.
-        far: what happens to far digits; see `LocalityConfig.far`. Unless they are hidden, their kind is FAR or less.
+        far: what happens to far digits; see `LocalityConfig.far`. Unless they are hidden, their kind is FAR_KIND or
+            less.
     """
     at_K, at_Q1 = torch.arange(kinds_QK.shape[-1]), torch.from_numpy(spots.at)[..., None]
     starts_Q1, digits_K = torch.from_numpy(spots.starts)[..., None], torch.from_numpy(spots.own)[..., 1] > 0
@@ -72,7 +73,7 @@ def hide(
         unseen_QK = words_QK & limited_Q1 & (at_K < starts_Q1 - 1)
     if words == "none":
         unseen_QK = words_QK & (digits_Q1 | answers_Q1)
-    seen_kind = FAR - _apart(spots) if far == "fading" else FAR
+    seen_kind = FAR_KIND - _apart(spots) if far == "fading" else FAR_KIND
     far_kind = HIDDEN if far == "hidden" else seen_kind
     open_QK = (kinds_QK == 0) & ~seen_QK
     return torch.where(open_QK & far_QK, far_kind, kinds_QK).masked_fill(open_QK & unseen_QK, HIDDEN)
@@ -95,51 +96,3 @@ def _apart(spots: RowSpots) -> torch.Tensor:
     tokens_BQK = at_BQ[..., None] - torch.arange(own_BK3.shape[1])
     own_BQK = number_BQ[..., None] == key_number_BK[:, None]
     return tokens_BQK.where(own_BQK, key_place_BK[:, None] - from_BQK).abs().where(key_what_BK[:, None] > 0, 0)
-
-
-def walk_down(spots: RowSpots, operands: int) -> dict[str, torch.Tensor]:
-    """What walking heads need to know about stacked rows (`walking_heads`): places_BK, the place of each key, and
-    below_BQK, whether a query passes a key. All numbers are written highest digit first.
-
-    In an answer, the walk passes the digits of the two preceding numbers whose place is lower than that of the digit
-    that is written next. If both numbers have a digit at a place, only the second one is passed; it has seen the first.
-    """
-    second_BQK, first_BQK = _passed(spots, operands)
-    return {"places_BK": torch.from_numpy(spots.own)[..., 2], "below_BQK": second_BQK | first_BQK}
-
-
-def decisive(spots: RowSpots, operands: int, digit_BK: torch.Tensor) -> torch.Tensor:
-    """Which of the keys that a query passes decide the carry, (B, Q, K): those of places whose digits do not add up to
-    nine. `digit_BK`: the digit of each key; any number for other tokens."""
-    second_BQK, first_BQK = _passed(spots, operands)
-    at_BK = _codes(spots)
-    above_BKK = at_BK[:, :, None] - at_BK[:, None] == _MOST_PLACES
-    total_BK = digit_BK + (above_BKK * digit_BK[:, None]).sum(-1)
-    nine_BQK = (second_BQK & (total_BK == 9)[:, None]) | (first_BQK & (digit_BK == 9)[:, None])
-    return (second_BQK | first_BQK) & ~nine_BQK
-
-
-def _passed(spots: RowSpots, operands: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The keys that each query passes in the number before it, and in the one before that, (B, Q, K) each."""
-    next_BQ3, own_BK3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
-    number_BK, _, place_BK = own_BK3.unbind(-1)
-    at_BK, digits_BK = _codes(spots), own_BK3[..., 1] == VALUE
-    answered_BK = torch.isin(at_BK + _MOST_PLACES, at_BK[digits_BK])
-    back_BQK = next_BQ3[..., :1] - number_BK[:, None]
-    of_query_BQ3 = own_BK3.gather(1, torch.from_numpy(spots.at)[..., None].expand(-1, -1, 3))
-    written_BQ1 = (of_query_BQ3 != next_BQ3).any(-1, keepdim=True)
-    answers_BQ1 = written_BQ1 & (next_BQ3[..., :1] > operands) & (next_BQ3[..., 1:2] == VALUE)
-    lower_BQK = digits_BK[:, None] & answers_BQ1 & (place_BK[:, None] < next_BQ3[..., 2:])
-    return lower_BQK & (back_BQK == 1), lower_BQK & (back_BQK == 2) & ~answered_BK[:, None]
-
-
-def _codes(spots: RowSpots) -> torch.Tensor:
-    """A code for each digit of stacked rows, (B, K), from its row, its number and its place; other tokens have the code
-    of place 0 of number 0. The code of the same place in the next number is larger by _MOST_PLACES."""
-    own_BK3 = torch.from_numpy(spots.own)
-    rows_B1 = torch.arange(len(own_BK3))[:, None]
-    return (rows_B1 * _MOST_NUMBERS + own_BK3[..., 0]) * _MOST_PLACES + own_BK3[..., 2]
-
-
-_MOST_NUMBERS, _MOST_PLACES = 1 << 16, 1 << 31
-"""More than the numbers of a row, and more than the places of a number. Codes of 65,536 rows fit into 64 bits."""

@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from lab.models.coupled import decisive, text_positions
+from lab.models.coupled import text_positions
 from lab.models.even_spacing import spaced_ids
 from lab.models.paths import path_inputs, path_rows
 from lab.models.prefix_tree import PrefixTree
+from lab.models.walking_heads import decisive
 from lab.text.places import RowSpots
 
 PLACED = ("place_ids", "kinds_BQK", "places_BK", "below_BQK", "turns_BQ2", "digits_BK")
@@ -25,8 +26,8 @@ PLACED = ("place_ids", "kinds_BQK", "places_BK", "below_BQK", "turns_BQ2", "digi
 
 place_ids   (B, Q), the place of each token in its run of digits (`SwappedLlama.places`)
 kinds_BQK   the kinds of pairs of queries and keys (`same_place.pairs`, `coupled.hide`)
-places_BK   the places of keys (`coupled.walk_down`), only for walking heads
-below_BQK   the keys that a query may stop at (`coupled.walk_down`), only for walking heads
+places_BK   the places of keys (`walking_heads.walk_down`), only for walking heads
+below_BQK   the keys that a query may stop at (`walking_heads.walk_down`), only for walking heads
 turns_BQ2   how queries turn to their two ids (`SpacedIds`), only for rows with evenly spaced numbers
 digits_BK   whether keys are digits, only for rows with evenly spaced numbers
 """

@@ -25,14 +25,14 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from lab.config.finetuning import TextPositionsConfig
 from lab.errors import ModelError
-from lab.models.coupled import FAR, HIDDEN, hide, walk_down
+from lab.models.coupled import FAR_KIND, HIDDEN, hide
 from lab.models.even_spacing import ROPE_THAT_CHANGES, EvenSpacing
 from lab.models.paths import PATH_ATTENTION, Paths, attends_along_paths
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.row_places import PLACED, left_padding, row_places, wants_places
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
 from lab.models.stick_breaking import Downward
-from lab.models.walking_heads import Walk, WalkBias, WalkHook
+from lab.models.walking_heads import Walk, WalkBias, WalkHook, walk_down
 from lab.text.places import RowSpots, in_number, row_spots, row_spots_downward
 
 ADDED = ("place_embeddings", "same_place", "walk_bias")
@@ -291,9 +291,9 @@ class SwappedLlama(LlamaForCausalLM):
         """The mask with what the kinds of pairs hide, and what `SamePlaceLayer` needs to add their biases."""
         kinds_BQK = nn.functional.pad(kinds_BQK, (0, mask_B1QK.shape[-1] - kinds_BQK.shape[-1]))
         bias_LHC = self.same_place()  # type: ignore[misc]
-        kinds, places_BQK = bias_LHC.shape[-1] - self.far_fade, (FAR - kinds_BQK).clamp(min=0)
+        kinds, places_BQK = bias_LHC.shape[-1] - self.far_fade, (FAR_KIND - kinds_BQK).clamp(min=0)
         if self.sees_far:
-            far_BQK = kinds_BQK <= FAR
+            far_BQK = kinds_BQK <= FAR_KIND
             mask_B1QK = self._bounded(mask_B1QK, far_BQK)
             kinds_BQK = kinds_BQK.masked_fill(far_BQK, kinds - 1)
         one_hot_BQKC = nn.functional.one_hot(kinds_BQK.clamp(min=0), kinds).to(mask_B1QK.dtype)

@@ -205,8 +205,6 @@ class Fraction:
 Number: TypeAlias = Integer | Float | Fraction | Scientific
 Representation: TypeAlias = type[Integer] | type[Float] | type[Fraction] | type[Scientific]
 
-REPRESENTATIONS: dict[str, Representation] = {kind.name: kind for kind in (Integer, Float, Fraction, Scientific)}
-
 _SEPARATORS = re.compile(r"[./e]")
 
 

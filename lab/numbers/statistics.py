@@ -51,6 +51,14 @@ def wilson(successes: int, n: int) -> Estimate:
     return _score_interval(successes / n, n)
 
 
+def pooled(estimates: Sequence[Estimate]) -> Estimate:
+    """The share over all problems of several groups, computed from the share of each, with Wilson's interval.
+
+    Raises ValueError if there are no problems.
+    """
+    return wilson(sum(round(part.value * part.n) for part in estimates), sum(part.n for part in estimates))
+
+
 def _score_interval(p: float, n: int) -> Estimate:
     centre = (p + _Z * _Z / (2 * n)) / (1 + _Z * _Z / n)
     half = _Z / (1 + _Z * _Z / n) * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import yaml
 from pydantic import Field, field_validator, model_validator
 
-from lab.config.schema import LONGEST, RunConfig, Section
+from lab.config.schema import LONGEST, DigitCounts, RunConfig, Section
 
 COMPETENCE = "competence"
 """The instrument that every probing run begins with."""
@@ -25,7 +25,7 @@ class SumsConfig(Section):
     template: str = ""
     """How a pretrained model is asked, such as "{a} + {b} = ", with the space that comes before the answer if there is
     one; the NUPA prompt if empty. Models from scratch are asked in their own notation."""
-    lengths: list[int] = Field(default=[2, 3, 4, 5])
+    lengths: DigitCounts = Field(default=[2, 3, 4, 5], min_length=1)
     """Numbers of digits at which alignment, destinations, surgery and remap are measured."""
     trained: int = Field(default=4, ge=2, le=LONGEST)
     """A number of digits that the model can add. All other instruments use sums of this length; surgery also measures
@@ -41,13 +41,6 @@ class SumsConfig(Section):
     control that probes only the operands looks worse than it is."""
     pairs: int = Field(default=100, ge=8)
     """Number of pairs of sums that differ only in the carry into `column`."""
-
-    @field_validator("lengths")
-    @classmethod
-    def _lengths(cls, lengths: list[int]) -> list[int]:
-        if not lengths or not 1 <= min(lengths) <= max(lengths) <= LONGEST or len(set(lengths)) < len(lengths):
-            raise ValueError(f"should be numbers of digits from 1 to {LONGEST}, none twice")
-        return sorted(lengths)
 
     @model_validator(mode="after")
     def _column_of_the_sum(self) -> Self:

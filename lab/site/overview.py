@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from lab.config.schema import RunConfig
-from lab.drawing.lines import pooled
-from lab.numbers.statistics import Estimate, seeds_proportion
+from lab.numbers.statistics import Estimate, pooled, seeds_proportion
 from lab.numbers.tasks import TASKS
 from lab.site.gather import Record
 from lab.site.series import SUMS, Series

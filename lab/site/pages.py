@@ -24,7 +24,8 @@ from lab.benchmarks.results import CostSummary
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError
 from lab.runs import Run, put_in_place
-from lab.site import experiments, overview, run_page, samples, series, training
+from lab.site import overview, run_page, samples, series, training
+from lab.site.findings import Article, entries
 from lab.site.gather import Record
 from lab.site.overview import Best, Fold
 from lab.site.scripts import as_json, write_script
@@ -48,10 +49,10 @@ class Shown(NamedTuple):
     costs: list[tuple[str, list[Table]]]
     boards: list[tuple[Table, str]]
     probing: list[Record]
-    findings: list[experiments.Article]
+    findings: list[Article]
 
     @property
-    def groups(self) -> list[tuple[str, list[experiments.Article]]]:
+    def groups(self) -> list[tuple[str, list[Article]]]:
         """The findings by group, in the order in which the page shows them."""
         return [(name, list(found)) for name, found in groupby(self.findings, lambda one: one.finding.group)]
 
@@ -102,7 +103,7 @@ def collect(records: Sequence[Record], log: Path, folder: Path) -> Shown:
     folder.mkdir()
     running = any(record.status == "running" for record in records)
     data: dict[str, Any] = {"runs": [], "series": [], "sets": [], "written": written, "running": running}
-    shown = Shown(data, list(records), [], [], [], _boards(records, log), [], experiments.entries(log, folder))
+    shown = Shown(data, list(records), [], [], [], _boards(records, log), [], entries(log, folder))
     scored = [_write_run(number, record, shown, folder) for number, record in enumerate(records)]
     shown.overview.extend(overview.fold([row for row, _ in scored]))
     shown.best.extend(overview.best(scored))

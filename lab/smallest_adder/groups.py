@@ -100,7 +100,7 @@ class BatchedModel:
         return losses_S / len(problems.ids), right_S / len(problems.ids)
 
 
-def initial_rows(config: AdderConfig, batched: BatchedModel) -> torch.Tensor:
+def initial_rows(config: AdderConfig) -> torch.Tensor:
     """The initial weights (S, P). Those of each seed are drawn separately, so they do not depend on the size of the
     group."""
     rows = []
@@ -194,7 +194,7 @@ def train_group(
     """
     training = config.training
     batched = batched_as(build(config.model))
-    group = Group(initial_rows(config, batched))
+    group = Group(initial_rows(config))
     if (run.path / f"{STATE}.json").exists():
         group.restore(run.read_json(STATE))
     run.rewrite("metrics", [record for record in run.read("metrics") if record["step"] <= group.step])

@@ -7,7 +7,6 @@ from transformers import TrainerCallback
 
 from lab.progress import progress_bar
 from lab.runs import Record, Run
-from lab.training.internalizing import Removal
 
 _RECORDED = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate", "eval_loss": "valid_loss"}
 
@@ -95,15 +94,3 @@ class KeepSteps(TrainerCallback):
         for name, text in self.beside.items():
             (folder / "model" / name).write_text(text)
         (folder / "config.yaml").write_text(self.config)
-
-
-class ForgetAtStages(TrainerCallback):
-    """Resets the optimizer's state when a stage of the removal of trace lines begins
-    (lab/training/internalizing.py)."""
-
-    def __init__(self, removal: Removal) -> None:
-        self.removal = removal
-
-    def on_step_begin(self, args, state, control, optimizer: Any = None, **kwargs: Any) -> None:
-        if self.removal.begins(state.global_step):
-            optimizer.state.clear()

@@ -14,8 +14,8 @@ from lab.models import pretrained
 from lab.models.scratch import NumberLlama
 from lab.runs import Run
 from lab.text.scratch_notation import ScratchNotation
-from lab.training.callbacks import ForgetAtStages, Measure, MeasureWhileTraining
-from lab.training.internalizing import Removal
+from lab.training.callbacks import Measure, MeasureWhileTraining
+from lab.training.internalizing import ForgetAtStages, Removal
 from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_loss, sequence_sets
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
 from lab.training.trainer import Training, train

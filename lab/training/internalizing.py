@@ -10,6 +10,9 @@ Here whole lines are removed, not single tokens.
 
 import itertools
 import math
+from typing import Any
+
+from transformers import TrainerCallback
 
 from lab.config.pretraining import InternalizeConfig
 from lab.numbers.philox import philox
@@ -45,3 +48,14 @@ class Removal:
     def _extra(self, index: int) -> int:
         share = philox("removed lines", index).random_raw() / 2**64
         return next(o for o in itertools.count() if share < 1 - math.exp(-_SHARPNESS * (o + 1)))
+
+
+class ForgetAtStages(TrainerCallback):
+    """Resets the optimizer's state when a stage begins."""
+
+    def __init__(self, removal: Removal) -> None:
+        self.removal = removal
+
+    def on_step_begin(self, args, state, control, optimizer: Any = None, **kwargs: Any) -> None:
+        if self.removal.begins(state.global_step):
+            optimizer.state.clear()

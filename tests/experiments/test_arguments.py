@@ -4,7 +4,6 @@ import pytest
 
 from experiments.shared.arguments import (
     counts,
-    numbers,
     one_of,
     own,
     own_and_listed,
@@ -55,7 +54,7 @@ def test_what_is_listed_is_told_from_keys_and_nothing_listed_is_refused():
         own(["x=1"])
 
 
-def test_true_and_false_labels_and_numbers_are_read_or_refused():
+def test_true_and_false_and_labels_are_read_or_refused():
     assert true_or_false({"measure": "false"}, "measure", True) is False
     assert true_or_false({}, "measure", True) is True
     with pytest.raises(ConfigError, match=r"^measure=yes: should be true or false$"):
@@ -63,9 +62,6 @@ def test_true_and_false_labels_and_numbers_are_read_or_refused():
     assert one_of(["a", "b"], {"words": "b"}, "words", "a") == "b"
     with pytest.raises(ConfigError, match=r"^words=c: should be one of a, b$"):
         one_of(["a", "b"], {"words": "c"}, "words", "a")
-    assert numbers({}, "sharpness", "1,1.5") == [1, 1.5]
-    with pytest.raises(ConfigError, match=r"^sharpness=x: should be numbers, such as sharpness=1$"):
-        numbers({"sharpness": "x"}, "sharpness", "1")
 
 
 def test_lengths_may_say_how_many_problems_they_have():

@@ -1,15 +1,7 @@
 import pytest
 
-from experiments.shared.carry_by_total import (
-    DECIDES,
-    HALF_WAY,
-    STREAM,
-    TOTALS,
-    by_total,
-    draw_totals,
-    right_digits,
-    totals_table,
-)
+from experiments.shared.carry_by_total import DECIDES, HALF_WAY, STREAM, TOTALS, by_total, right_digits, totals_table
+from experiments.smollm2_chains import draw_totals
 from tests.probing.known_adders import ADDERS, native_adder
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.shared.vocabularies import load_vocabulary
+from experiments.shared.vocabularies import llama_3_vocabulary
 from lab.errors import ModelError
 from lab.models import sources
 from lab.text.digit_groups import groups
@@ -14,7 +14,7 @@ from lab.text.digit_groups import groups
 
 @pytest.fixture(scope="module")
 def llama():
-    return load_vocabulary("llama-3")
+    return llama_3_vocabulary()
 
 
 @pytest.fixture
@@ -103,14 +103,9 @@ def test_the_beginning_of_text_comes_first_where_special_tokens_are_added(llama)
     assert llama.decode(llama("Hello world").input_ids, skip_special_tokens=True) == "Hello world"
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(ModelError, match=r"^vocabulary 'llama-5' is not known; known: llama-3$"):
-        load_vocabulary("llama-5")
-
-
 def test_a_wheel_with_another_sha256_is_refused_and_nothing_is_left(index):
     with pytest.raises(ModelError, match=r"sha256 is [0-9a-f]{64}, expected 7f77f78f") as caught:
-        load_vocabulary("llama-3")
+        llama_3_vocabulary()
     assert "\n" not in str(caught.value)
     assert list(index.iterdir()) == []
 
@@ -119,7 +114,7 @@ def test_an_index_without_the_wheel_is_named_in_one_line(index, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "", "noise\nERROR: No matching distribution found")
     monkeypatch.setattr(sources.subprocess, "run", lambda *args, **kwargs: failed)
     with pytest.raises(ModelError, match=r"^llama-models==0.3.0 cannot be downloaded.*No matching distribution found$"):
-        load_vocabulary("llama-3")
+        llama_3_vocabulary()
     assert list(index.iterdir()) == []
 
 
@@ -131,5 +126,5 @@ def test_a_damaged_copy_is_one_line_that_says_what_to_remove(index):
     with pytest.raises(
         ModelError, match=rf"cannot be loaded.*remove {re.escape(str(kept))} to fetch it again$"
     ) as caught:
-        load_vocabulary("llama-3")
+        llama_3_vocabulary()
     assert "\n" not in str(caught.value)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from lab.errors import ModelError
 from lab.inference import local
@@ -57,11 +57,6 @@ class Recaller(torch.nn.Module):
                     assert isinstance(logits_to_keep, int) or position_ids[row, query] == len(seen) - 1
                 logits[row, place, self.next_token(seen)] = 30  # nearly certain, even if tokens are drawn
         return SimpleNamespace(logits=logits)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(toy_model):
-    return AutoTokenizer.from_pretrained(toy_model)
 
 
 @pytest.fixture(scope="module")

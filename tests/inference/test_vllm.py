@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +15,6 @@ from lab.errors import ModelError
 from lab.inference.engine import Request, Sampling
 from lab.inference.vllm import VllmEngine, subject
 
-ROOT = Path(__file__).parents[2]
 INSTALLED = importlib.util.find_spec("vllm") is not None
 
 

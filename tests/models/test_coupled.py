@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.models.coupled import FAR, HIDDEN, decisive, hide, text_positions, walk_down
+from lab.models.coupled import FAR_KIND, HIDDEN, hide, text_positions
 from lab.models.same_place import pairs
 from lab.text.places import RowSpots, row_spots, row_spots_downward
 
@@ -52,7 +52,7 @@ def test_operands_see_no_digits_but_their_own():
 def test_the_kind_of_a_far_digit_that_fades_says_how_many_places_it_is_away():
     spots = RowSpots.stacked([row_spots(list("8 + 4321 + 98765 = 32"), 1)])  # the hundreds digit is next
     row = hide(pairs(spots, 0), spots, far="fading")[0, 0].tolist()
-    far = {place: FAR - kind for place, kind in enumerate(row) if kind <= FAR}
+    far = {place: FAR_KIND - kind for place, kind in enumerate(row) if kind <= FAR_KIND}
     assert far == {0: 2, 4: 2, 5: 1, 7: 1, 11: 2, 12: 1, 14: 1, 15: 2, 19: 1}
     assert row[6] > 0
     assert row[13] > 0
@@ -76,8 +76,8 @@ def test_how_far_a_digit_is_does_not_depend_on_later_tokens(text, ordinary):
 def test_what_a_token_of_the_question_sees_of_digits_that_fade_does_not_grow_with_their_number(digits):
     text = f"{'1' * digits}+{'2' * digits}="
     spots = RowSpots.stacked([row_spots(list(text), len(text), operands=2)])
-    far = FAR - hide(pairs(spots, 0), spots, far="fading")[0]
-    assert far[3, :4].tolist() == [3, 2, 1, FAR]  # the digit itself is of kind 0: it is not far
+    far = FAR_KIND - hide(pairs(spots, 0), spots, far="fading")[0]
+    assert far[3, :4].tolist() == [3, 2, 1, FAR_KIND]  # the digit itself is of kind 0: it is not far
     assert (far[digits, :digits] == torch.arange(digits)).all()  # a word: so many places above the lowest digit
     assert (far[digits + 3, digits + 1 : digits + 3] == torch.tensor([2, 1])).all()
 
@@ -86,8 +86,8 @@ def test_digits_that_fade_are_those_that_would_be_hidden():
     for text in ("is 4321 + 98765 = 32", "77 and 11 + 22 = 3", "is 12.34 + 567.8 = 4", "is 4321 and"):
         spots = RowSpots.stacked([row_spots(list(text), len(text))])
         kinds = pairs(spots, 1)
-        assert torch.equal(hide(kinds, spots, far="fading") <= FAR, hide(kinds, spots) == HIDDEN)
-        assert torch.equal(hide(kinds, spots, far="seen") == FAR, hide(kinds, spots) == HIDDEN)
+        assert torch.equal(hide(kinds, spots, far="fading") <= FAR_KIND, hide(kinds, spots) == HIDDEN)
+        assert torch.equal(hide(kinds, spots, far="seen") == FAR_KIND, hide(kinds, spots) == HIDDEN)
 
 
 @pytest.mark.parametrize("words", ["last", "nearest", "none"])
@@ -153,52 +153,6 @@ def test_the_point_of_an_answer_sees_the_digit_before_it():
 
 def test_words_after_an_answer_see_all_words():
     assert seen("1 + 2 = 3, so", 0, words="last") == ". + 2 = 3, so"
-
-
-def walked(text: str) -> str:
-    """The digits that the last token of a text passes on its way down; the others are written as dots."""
-    spots = RowSpots.stacked([row_spots_downward([*"9 8 7"], 1, 2), row_spots_downward([*text], 1, 2)])
-    below = walk_down(spots, 2)["below_BQK"][1, 0, : len(text)]
-    return "".join(word if seen else "." for word, seen in zip(text, below.tolist(), strict=True))
-
-
-def test_an_answer_walks_down_the_digits_below_the_one_that_is_written_next():
-    assert walked("is 3581 + 2417 =") == "..........2417.."
-    assert walked("is 3581 + 2417 = 0") == "...........417...."
-    assert walked("is 3581 + 2417 = 059") == ".............7......"
-    assert walked("is 3581 + 2417 = 05998") == "......................"
-
-
-def test_where_the_second_number_has_no_digit_the_walk_passes_the_first():
-    assert walked("3581 + 17 =") == "35.....17.."
-    assert walked("81 + 2417 =") == ".....2417.."
-    assert walked("3581 + 17 = 0") == ".5.....17...."
-
-
-def test_hundreds_of_rows_do_not_mix():
-    row, other = (row_spots_downward([*text], 1, 2) for text in ("1234 + 5 =", "1 + 2345 ="))
-    alone, together = (walk_down(RowSpots.stacked(rows), 2)["below_BQK"][0] for rows in ([row], [row, *[other] * 600]))
-    assert torch.equal(alone, together)
-
-
-def test_only_answers_walk():
-    assert walked("3581 + 2417") == "..........."
-    assert walked("like 123. Add 3581 + 2417") == "." * 25
-    assert walked("3581 +") == "......"
-
-
-def decides(text: str) -> str:
-    """Like `walked`, with only the digits whose place decides about the carry."""
-    spots = RowSpots.stacked([row_spots_downward([*text], 1, 2)])
-    digits = torch.tensor([[int(word) if word.isdigit() else 0 for word in text]])
-    seen = decisive(spots, 2, digits)[0, 0].tolist()
-    return "".join(word if one else "." for word, one in zip(text, seen, strict=True))
-
-
-def test_a_place_decides_if_its_digits_do_not_add_up_to_nine():
-    assert decides("3581 + 2417 =") == ".......2..7.."
-    assert decides("3981 + 17 =") == "3.......7.."  # 9 has no digit below it and passes a carry on, as 8 + 1 does
-    assert decides("78 3581 + 2417 = 05") == ".............7....."
 
 
 def test_a_digit_of_a_question_sees_the_digits_of_its_own_place():

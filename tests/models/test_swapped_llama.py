@@ -22,7 +22,7 @@ from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.inference.prefill import PromptReader
 from lab.models import adapters, loading, swaps
-from lab.models.coupled import FAR
+from lab.models.coupled import FAR_KIND
 from lab.models.paths import Paths, attend_along_paths, attends_along_paths
 from lab.models.prefix_tree import PrefixTree
 from lab.models.row_places import path_places, shareable, tree_places
@@ -209,7 +209,7 @@ def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(toy_m
     model, tokenizer = load(toy_model, SWAPS["coupled, far digits seen"])
     for digits in (2, 5, 40):
         tokens = tokenizer.encode(f"take {'7' * digits} and")
-        far_11K = model.pairs([model.spots(tokens, 1)])["kinds_BQK"] == FAR
+        far_11K = model.pairs([model.spots(tokens, 1)])["kinds_BQK"] == FAR_KIND
         assert far_11K.sum() == digits  # after one number there is no answer to write, so all its digits are far
         bounded = model._bounded(torch.zeros(1, 1, 1, len(tokens)), far_11K)[0].exp()
         assert bounded[far_11K].sum().item() == pytest.approx(min(3, digits), rel=1e-5)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lab.errors import TaskError
 from lab.numbers import sampling
-from lab.numbers.representations import REPRESENTATIONS, length
+from lab.numbers.representations import length
 from lab.numbers.sampling import BLOCK, Cell, Curriculum, Mixture, block, distinct_problems, has_problems, problem
 from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS, shorter_second
@@ -25,7 +25,7 @@ def operands(item):
 @settings(max_examples=60, deadline=None)
 @given(cells, st.integers(0, 1000))
 def test_a_problem_is_exactly_as_long_as_it_was_asked_to_be(cell, seed):
-    representation = REPRESENTATIONS[cell.task.representation.name]
+    representation = cell.task.representation
     for item in block(cell, "train", seed, 0):
         first = length(representation.parse(item.a))
         second = 0

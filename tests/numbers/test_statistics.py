@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, mean_share, seeds_proportion, student_mean, wilson
+from lab.numbers.statistics import (
+    bootstrap_mean,
+    bootstrap_ratio,
+    mean_share,
+    pooled,
+    seeds_proportion,
+    student_mean,
+    wilson,
+)
 
 
 def test_wilson_agrees_with_the_textbook():
@@ -108,3 +116,7 @@ def test_the_mean_of_a_few_seeds_worked_out_by_hand():
     assert student_mean([0.5], 0, 1) == (0.5, 0, 1, 1)
     with pytest.raises(ValueError, match="no values"):
         student_mean([])
+
+
+def test_shares_of_groups_are_pooled_over_their_problems_and_not_averaged():
+    assert pooled([wilson(1, 2), wilson(30, 30)]) == wilson(31, 32)

@@ -58,7 +58,7 @@ def test_a_model_whose_tokens_hold_several_digits_is_refused_in_one_line(tmp_pat
     assert "several digits in one token" in str(refused.value)
 
 
-def test_the_five_lines_of_the_guide_run_as_they_stand(tmp_path, monkeypatch, capsys):
+def test_the_five_lines_of_the_guide_run_as_they_stand(tmp_path, capsys):
     guide = (ROOT / "docs" / "guides" / "probe.md").read_text()
     (code,) = re.findall(r"## Any model in five lines.*?```python\n(.*?)```", guide, re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) == 5

@@ -138,11 +138,6 @@ def test_a_change_at_pre_goes_before_one_at_mid(micro, row):
     assert stream_after(micro, row, hooks)[1] == [2.0, 3.0]
 
 
-def test_a_change_at_mid_begins_with_what_a_change_at_pre_has_left(micro, row):
-    hooks = residual(0, "pre", write_second(0.0, 0.0)) + residual(0, "mid", lambda stream: 2 * stream)
-    assert stream_after(micro, row, hooks)[1] == [2.0, 3.0]
-
-
 def test_hooks_are_gone_afterwards_and_after_an_exception(micro, row):
     def fail(stream: torch.Tensor) -> torch.Tensor:
         raise ZeroDivisionError

@@ -11,7 +11,7 @@ from lab.config.commands import command_of
 from lab.errors import RunError
 from lab.numbers.metrics import score
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
-from lab.site import experiments, overview, pages, run_page, samples, series, training
+from lab.site import findings, overview, pages, run_page, samples, series, training
 from lab.site.gather import gather
 from lab.site.scripts import as_json
 from lab.sweeping.config import COMMANDS, SweepConfig
@@ -281,7 +281,7 @@ def test_curves_show_the_best_seed_and_are_thinned_to_what_a_chart_can_show():
 
 
 def test_a_finding_has_its_figure_and_table_and_its_html_is_text(log, tmp_path):
-    first, second = experiments.entries(log, tmp_path)
+    first, second = findings.entries(log, tmp_path)
     assert (first.finding.id, first.finding.claim) == ("F-001", "It adds.")
     assert first.finding.commands == ["make it"]
     assert "&lt;script&gt;" in first.text
@@ -292,7 +292,7 @@ def test_a_finding_has_its_figure_and_table_and_its_html_is_text(log, tmp_path):
     assert (tmp_path / "experiments" / "curve.png").is_file()
     assert "<td>2</td>" in first.tables[0][1]
     assert second.figures == []
-    assert experiments.entries(tmp_path / "nothing", tmp_path) == []
+    assert findings.entries(tmp_path / "nothing", tmp_path) == []
 
 
 def test_what_cannot_be_seen_is_written_as_its_code():

@@ -35,7 +35,7 @@ LEAST = TinyAdderConfig(
 def test_the_gradient_of_each_seed_of_a_group_is_what_it_is_alone(model):
     config = config_of(model)
     batched = BatchedModel(build(config.model))
-    rows_SP = initial_rows(config, batched)
+    rows_SP = initial_rows(config)
     problems = Batch.of(batch("train", 0, 0, 6))
     losses_S, together_SP = batched.gradients(rows_SP, problems)
     for place, row_P in enumerate(rows_SP):
@@ -50,8 +50,7 @@ def test_the_gradient_of_each_seed_of_a_group_is_what_it_is_alone(model):
 
 def test_the_first_weights_of_a_seed_do_not_depend_on_how_large_its_group_is():
     few, many = config_of(TinyAdderConfig(), 2), config_of(TinyAdderConfig(), 5)
-    batched = BatchedModel(build(few.model))
-    assert torch.equal(initial_rows(few, batched), initial_rows(many, batched)[:2])
+    assert torch.equal(initial_rows(few), initial_rows(many)[:2])
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])

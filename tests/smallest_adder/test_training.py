@@ -13,6 +13,7 @@ import lab
 from lab.adder import main
 from lab.export import main as export
 from lab.smallest_adder.contract import read_submission
+from tests.records import records
 
 ROOT = Path(__file__).parents[2]
 SMALL = ["training.max_steps=4", "training.batch_size=8", "training.evaluate_every=2", "training.valid_problems=16"]
@@ -30,7 +31,7 @@ def test_a_run_leaves_metrics_a_summary_and_a_submission_that_can_be_tried(tmp_p
     assert "2,912 parameters" in printed
     assert f"lab adder verify {path / 'submission.py'}" in printed
     assert (path / "status").read_text() == "finished\n"
-    steps = [json.loads(line) for line in (path / "metrics.jsonl").open()]
+    steps = records(path / "metrics.jsonl")
     assert [step["step"] for step in steps] == [2, 4]
     summary = json.loads((path / "summary.json").read_text())
     assert (summary["parameters"], summary["exact_match"]["n"]) == (2912, 10_010)

@@ -5,13 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.numbers.metrics import score
-from lab.numbers.representations import REPRESENTATIONS, Float, Fraction, Integer, Scientific
+from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.sampling import Cell, block, task_of
 from lab.numbers.tasks import TASKS
 from lab.numbers.taxonomy import classify
 from lab.text.answers import READINGS, decided, without_thoughts
 from lab.text.wording import wording_of
 from tests.text.linear import ATOMS, assert_linear
+
+REPRESENTATIONS = [Integer, Float, Fraction, Scientific]
+representations = st.sampled_from(REPRESENTATIONS)
 
 
 def extract(text, representation, reading, setting="base"):
@@ -40,7 +43,7 @@ def test_the_two_readings_of_an_answer(text, representation, strict, loose):
     assert extract(text, representation, "loose") == loose
 
 
-@given(st.text(st.sampled_from("0123456789./e -=x\n"), max_size=30), st.sampled_from(list(REPRESENTATIONS.values())))
+@given(st.text(st.sampled_from("0123456789./e -=x\n"), max_size=30), representations)
 def test_what_is_read_is_of_the_grammar_and_in_the_text(text, representation):
     for reading in READINGS:
         answer = extract(text, representation, reading)
@@ -50,7 +53,7 @@ def test_what_is_read_is_of_the_grammar_and_in_the_text(text, representation):
 @given(
     st.text(st.sampled_from("0123456789./e -=x\n"), max_size=20),
     st.text(st.sampled_from("0123456789./e -=x\n"), max_size=20),
-    st.sampled_from(list(REPRESENTATIONS.values())),
+    representations,
 )
 def test_once_decided_nothing_that_follows_changes_either_reading(begun, rest, representation):
     if decided(begun, representation):
@@ -123,7 +126,7 @@ def test_any_text_has_a_score(text, key):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("representation", REPRESENTATIONS.values())
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_a_megabyte_of_whatever_is_read_in_fifty_milliseconds_by_every_representation_and_reading(
     representation, reading
 ):
@@ -138,7 +141,7 @@ def test_reading_takes_time_in_proportion_to_the_text_in_every_setting(setting):
             assert_linear(lambda text, how=reading: extract(text, Scientific, how, setting), atom, longest=2**14)
 
 
-@pytest.mark.parametrize("representation", REPRESENTATIONS.values())
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_what_is_thought_decided_and_scored_takes_time_in_proportion_to_the_text(representation):
     answer = {"integer": "12", "float": "1.5", "fraction": "1/2", "scientific": "1.5e8"}[representation.name]
 
@@ -152,9 +155,7 @@ def test_what_is_thought_decided_and_scored_takes_time_in_proportion_to_the_text
         assert_linear(whole, atom, longest=2**14, seconds=0.3)
 
 
-@given(
-    st.text(st.sampled_from("0123456789./e -=x\n\u0663"), max_size=40), st.sampled_from(list(REPRESENTATIONS.values()))
-)
+@given(st.text(st.sampled_from("0123456789./e -=x\n\u0663"), max_size=40), representations)
 def test_the_loose_reading_is_the_first_match_of_the_grammar(text, representation):
     match = representation.pattern.search(text)
     assert extract(text, representation, "loose") == (match and match.group())

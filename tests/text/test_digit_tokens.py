@@ -12,11 +12,6 @@ from lab.text.digit_tokens import swap_digits
 
 
 @pytest.fixture(scope="module")
-def tokenizer(toy_model):
-    return AutoTokenizer.from_pretrained(toy_model)
-
-
-@pytest.fixture(scope="module")
 def swapped(tokenizer):
     settings = [(k, align) for k in (1, 2, 3) for align in ("left", "right")]
     return {
@@ -90,9 +85,9 @@ def test_a_tokenizer_without_byte_pairs_is_refused(tokenizer):
 
 @pytest.mark.slow  # fetches a package of 2 MB and copies a vocabulary of 128,256 words
 def test_llama_3_gets_no_new_tokens_and_those_of_several_digits_are_forbidden():
-    from experiments.shared.vocabularies import load_vocabulary
+    from experiments.shared.vocabularies import llama_3_vocabulary
 
-    llama = load_vocabulary("llama-3")
+    llama = llama_3_vocabulary()
     one = swap_digits(llama, DigitTokensConfig(kind="one_digit"), [])
     assert one.tokenizer.tokenize("12345.67") == ["1", "2", "3", "4", "5", ".", "6", "7"]
     assert (len(one.new), len(one.forbidden)) == (0, 1100)

@@ -1,7 +1,6 @@
 import re
 
 import pytest
-from transformers import AutoTokenizer
 
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig, Variation
@@ -12,13 +11,6 @@ from lab.text.formats import TextFormat
 from lab.text.templates import ManyTemplates
 from lab.text.wording import Reworded, RuleFollowing, Wording
 from lab.training.problem_sets import ProblemSet, Rows, Selection, problem_set
-
-
-@pytest.fixture(scope="module")
-def tokenizer(toy_model):
-    """A tokenizer of bytes."""
-    return AutoTokenizer.from_pretrained(toy_model)
-
 
 CELLS = [Cell(TASKS[key], length) for key in ("add_integer", "max_integer") for length in (1, 2, 3, 12)]
 

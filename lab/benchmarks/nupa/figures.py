@@ -30,22 +30,21 @@ def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
         legend_below(figure, 2)
 
 
-def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, title: str, path: Path) -> None:
+def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, title: str, path: Path) -> None:
     """The paper's Figures 5-7, with 95 % intervals: a chart per task, a group of bars per range, a bar per model.
 
-    dlength is shown as log2(dlength + 1), as in Figure 7. Tasks without any exact or digit match are left out, and
-    the title says how many.
+    Answers are read strictly. dlength is shown as log2(dlength + 1), as in Figure 7. Tasks without any exact or digit
+    match are left out, and the title says how many.
 
     Args:
         summaries: the summaries to show, by label.
         metric: exact_match, digit_match or dlength.
-        reading: strict or loose.
         title: the title of the figure.
         path: the file to write.
     """
     scale = _logarithm if metric == "dlength" else float
     every = nupa.tasks(*summaries.values())
-    found = {(task, label): _by_range(one, task, reading, metric) for task in every for label, one in summaries.items()}
+    found = {(task, label): _by_range(one, task, metric) for task in every for label, one in summaries.items()}
     seen = [task for task in every if any(e.value for label in summaries for e in found[task, label].values())]
     tasks = every if metric == "dlength" or not seen else seen
     left_out = f". Left out: {len(every) - len(tasks)} tasks where all are 0" if len(tasks) < len(every) else ""
@@ -85,13 +84,13 @@ def all_figures(summaries: Mapping[str, NupaSummary], title: str, folder: Path) 
     """Draws a figure for each metric, in the strict reading."""
     for metric in METRICS:
         shown = f"{title}: {metric.replace('_', ' ')}, strict reading, 95 % intervals"
-        nupa_by_range(summaries, metric, "strict", shown, folder / f"{metric}.png")
+        nupa_by_range(summaries, metric, shown, folder / f"{metric}.png")
 
 
-def _by_range(summary: NupaSummary, task: Task, reading: str, metric: str) -> dict[str, Estimate]:
+def _by_range(summary: NupaSummary, task: Task, metric: str) -> dict[str, Estimate]:
     """The estimates of a task by range, where it was asked."""
     parts = summary[task.key].ranges if task.key in summary else {}
-    return {name: e for name, part in parts.items() if (e := part.metric(reading, metric))}
+    return {name: e for name, part in parts.items() if (e := part.metric("strict", metric))}
 
 
 def _logarithm(dlength: float) -> float:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lab.benchmarks.nupa.tables import Change, tasks, total
 from lab.benchmarks.results import NupaSummary, grouped
-from lab.drawing.lines import pooled, ranked
 from lab.drawing.tables import percent, points, probability
-from lab.numbers.statistics import Estimate
+from lab.drawing.terminal import ranked
+from lab.numbers.statistics import Estimate, pooled
 from lab.numbers.tasks import Task
 
 _NAMED = 3

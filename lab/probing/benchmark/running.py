@@ -96,12 +96,13 @@ def _table(kind: str, scores: list[Score]) -> Table:
     instruments = list(dict.fromkeys(score.instrument for score in scores))
     values = {(one, key): [s.value for s in scores if (s.instrument, s.measure) == (one, key)]
               for one in instruments for key in measures}  # fmt: skip
-    rows = [(one.removesuffix(f" ({kind})"), *(_mean(values[one, key]) for key in measures)) for one in instruments]
+    rows = [(one.removesuffix(f" ({kind})"), *(mean(values[one, key]) for key in measures)) for one in instruments]
     n = len({(score.adder, score.seed) for score in scores})
     return Table(f"{_TITLES[kind]} (95 %, at most {n} adders)", ("instrument", *measures), rows, 1)
 
 
-def _mean(values: list[float]) -> Entry:
+def mean(values: list[float]) -> Entry:
+    """The mean over adders, without nan, and its bootstrap interval; NOT_MEASURED if nothing is left."""
     there = [value for value in values if not np.isnan(value)]
     if not there:
         return NOT_MEASURED

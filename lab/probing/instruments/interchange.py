@@ -19,8 +19,7 @@ Subspaces:
 
 Controls: exchange `nothing` (how often the model is right), the `whole` stream (should swap the answers), or `random`
 subspaces (20, each for a twentieth of the pairs); and for each subspace the `placebo`, a change of the same size in a
-random direction. `untrained` gives a model of the same shape that has learned nothing, on which a caller can repeat all
-of this. But even a rate above all controls does not make a direction the carry: see `illusion`.
+random direction. But even a rate above all controls does not make a direction the carry: see `illusion`.
 
 Shapes: N pairs, D width of the model, R rank, V words of the vocabulary, T tokens.
 """
@@ -32,10 +31,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import PreTrainedModel
 
-from lab.errors import ModelError, TaskError, check_one_of
-from lab.probing import bridge as bridges
+from lab.errors import TaskError, check_one_of
 from lab.probing.bridge import Subject
 from lab.probing.components import Site
 from lab.probing.contrast import CARRY_DIRECTIONS
@@ -286,22 +283,6 @@ def das(
         optimizer.step()
         schedule.step()
     return torch.linalg.qr(matrix_DR.detach())[0]
-
-
-def untrained(subject: Subject, seed: int = 0) -> Subject:
-    """A model of the same shape with random weights. What also holds for this model is not a finding.
-
-    Raises ModelError for a model that is not from transformers, because it is not known how to initialize it.
-    """
-    model = subject.bridge.original_model
-    if not isinstance(model, PreTrainedModel):
-        raise ModelError(
-            f"{subject.name}: only a model of transformers can be initialized anew, not a {type(model).__name__}"
-        )
-    torch.manual_seed(seed)
-    fresh = type(model)(model.config).eval()
-    fresh.to(subject.device)  # type: ignore[arg-type]
-    return bridges.bridge(f"{subject.name}, untrained", fresh, subject.writer)
 
 
 def _logits_with(subject: Subject, base: Sums, location: Location, change: Change) -> torch.Tensor:

@@ -13,8 +13,7 @@ A receiver is the query, key or value input of a head, an MLP, or the logits. In
 group share keys and values, so k and v receivers are groups ("L20H6-8.v"); each head has its own queries. The bridge's
 settings stay the same, and weights are never read, so unmerged adapters and quantized weights do not matter.
 
-The control is another head of the sender's layer, drawn from all heads that are not senders, whatever their effects, or
-from heads that the caller knows to be outside the circuit.
+The control is another head of the sender's layer, drawn from all heads that are not senders, whatever their effects.
 
 Shapes: B pairs (each in both directions), C copies of the base's run, T tokens, D width of the model, H heads, Z width
 of a head.
@@ -90,19 +89,12 @@ def receivers(subject: Subject) -> list[Receiver]:
     return [*found, Receiver("logits", subject.layers - 1)]
 
 
-def patch_paths(
-    subject: Subject,
-    pairs: Pairs,
-    senders: Sequence[Component],
-    into: Sequence[Receiver],
-    outside: Sequence[Component] | None = None,
-) -> Paths:
+def patch_paths(subject: Subject, pairs: Pairs, senders: Sequence[Component], into: Sequence[Receiver]) -> Paths:
     """The effects of the paths from each sender to each receiver.
 
     Args:
         senders: heads, MLPs, or the embedding.
         into: the receivers.
-        outside: heads from which controls are drawn; all heads that are not senders if not given.
 
     Raises the same errors as `Contrast.of_right_pairs`; ModelError for senders and receivers that the subject does not
     have, for MLPs that run in parallel with attention, and if there is no head left for a control; and TaskError if
@@ -110,7 +102,7 @@ def patch_paths(
     """
     _check(subject, senders, into)
     contrast = Contrast.of_right_pairs(subject, pairs, BATCH)
-    stand_ins = _others(subject, senders, outside)
+    stand_ins = _others(subject, senders)
     distinct = sorted({*senders, *stand_ins})
     changed = margins(contrast, distinct, into)
 
@@ -231,12 +223,12 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
         )
 
 
-def _others(subject: Subject, senders: Sequence[Component], outside: Sequence[Component] | None) -> list[Component]:
+def _others(subject: Subject, senders: Sequence[Component]) -> list[Component]:
     """A control head for each sender, from the same layer; none for a sender without another head in its layer."""
     every = [one for one in subject.components if one.kind == "head"]
     chosen = []
     for sender in senders:
-        free = [head for head in outside or every if head.layer == sender.layer and head not in senders]
+        free = [head for head in every if head.layer == sender.layer and head not in senders]
         if free:
             chosen.append(free[int(np.random.Generator(philox("control", 0, str(sender))).integers(len(free)))])
     if not chosen:

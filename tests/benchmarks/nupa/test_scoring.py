@@ -357,7 +357,7 @@ def test_where_one_problem_was_asked_no_metric_is_certain(tmp_path):
     assert strict.dlength.to_json() == {"value": 0.0, "low": None, "high": None, "n": 1}
     assert "| max_fraction | model |  |  | 0.0 |" in all_tables({"model": summary})["dlength_strict"].markdown()
     for metric in METRICS:
-        nupa_by_range({"model": summary}, metric, "strict", "one problem", tmp_path / "one.png")
+        nupa_by_range({"model": summary}, metric, "one problem", tmp_path / "one.png")
 
 
 def test_an_example_is_never_one_of_the_questions():

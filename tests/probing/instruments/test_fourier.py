@@ -13,15 +13,11 @@ from lab.models import scratch
 from lab.numbers.tasks import TASKS
 from lab.probing.bridge import Subject, bridge
 from lab.probing.instruments import fourier as lab
+from lab.probing.pairs import operands
 from lab.probing.positions import NotatedSums
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 from tests.probing.known_adders import llama_adder, native_adder
-
-
-def drawn(count: int, length: int) -> list[tuple[int, int]]:
-    numbers = np.random.default_rng(0).integers(10 ** (length - 1), 10**length, (count, 2))
-    return [(int(a), int(b)) for a, b in numbers]
 
 
 def untrained(tokenizer: TokenizerConfig, reverse: str = "none") -> Subject:
@@ -82,7 +78,7 @@ def test_digits_on_a_line_have_the_spectrum_of_a_ramp(adder):
     np.testing.assert_allclose(found.at(order="a ramp").value, ramp_F / ramp_F.sum())
     assert found.at(order="a ramp", period=10).value == pytest.approx(0.63, abs=0.005)
     assert found.at(order="without a ramp").value.tolist() == [0] * 5
-    streams = lab.residual_power(adder, adder.sums(drawn(300, 3)), layers=[0], sites=["pre"])
+    streams = lab.residual_power(adder, adder.sums(operands("uniform", 3, 0, 300)), layers=[0], sites=["pre"])
     at_start = streams.at(layer=0, site="pre", order="as numbers")
     np.testing.assert_allclose(at_start.value, ramp_F / ramp_F.sum(), atol=1e-3)
     np.testing.assert_allclose([at_start.low, at_start.high], [at_start.value] * 2, atol=1e-3)
@@ -90,7 +86,7 @@ def test_digits_on_a_line_have_the_spectrum_of_a_ramp(adder):
 
 def test_an_adder_that_counts_on_a_line_needs_all_periods():
     adder = native_adder()
-    found = lab.remove_periods(adder, adder.sums(drawn(100, 3)), [10, 2])
+    found = lab.remove_periods(adder, adder.sums(operands("uniform", 3, 0, 100)), [10, 2])
     assert found.exact.at(removed="nothing").value.tolist() == [1, 1]
     assert (found.exact.at(removed="period").value < 0.1).all()
     assert (found.exact.at(removed="random patterns").value < 0.2).all()
@@ -99,7 +95,7 @@ def test_an_adder_that_counts_on_a_line_needs_all_periods():
 
 def test_what_was_removed_is_there_again_afterwards():
     adder = native_adder()
-    sums = adder.sums(drawn(50, 3))
+    sums = adder.sums(operands("uniform", 3, 0, 50))
     with torch.inference_mode():
         before_BTV = adder.logits(sums)
         lab.remove_periods(adder, sums, [5])

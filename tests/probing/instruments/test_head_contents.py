@@ -3,24 +3,19 @@
 import numpy as np
 import pytest
 
-from lab.numbers.additions import addition
 from lab.probing.benchmark.running import ADDERS
 from lab.probing.components import Component
 from lab.probing.instruments.head_contents import contents, exchange
-from lab.probing.pairs import cross_digit
+from lab.probing.pairs import cross_digit, operands
 
 COLUMN = 2
-
-
-def drawn(subject, first, count):
-    items = [addition("uniform", 4, 0, index) for index in range(first, first + count)]
-    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
 
 
 def looked(name):
     adder = ADDERS[name](5)
     heads = [Component("head", *head) for head in adder.known.carry_heads]
-    return adder, heads, contents(adder, heads, [COLUMN], drawn(adder, 0, 200), drawn(adder, 200, 300))
+    pairs = operands("uniform", 4, 0, 500)
+    return adder, heads, contents(adder, heads, [COLUMN], adder.sums(pairs[:200]), adder.sums(pairs[200:]))
 
 
 @pytest.mark.parametrize("name", ["ones first", "ones first, superposed"])

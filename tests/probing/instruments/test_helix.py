@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 
 from lab.errors import TaskError
-from lab.numbers.additions import addition
 from lab.probing.benchmark.running import ADDERS
 from lab.probing.instruments import helix as lab
+from lab.probing.pairs import operands
 
 DIGITS = np.arange(10)
-
-
-def drawn(subject, first, count):
-    items = [addition("uniform", 4, 0, index) for index in range(first, first + count)]
-    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
 
 
 @pytest.mark.parametrize("fit", lab.FITS)
@@ -52,8 +47,8 @@ def test_permuted_digits_explain_as_much_of_points_without_order_as_they_have_di
 
 @pytest.mark.parametrize("name", ["ones first", "ones first, superposed"])
 def test_in_an_adder_whose_digits_lie_on_a_line_the_ramp_turns_them_and_a_permuted_helix_does_not(name):
-    adder = ADDERS[name](3)
-    found = lab.helix(adder, drawn(adder, 0, 150), drawn(adder, 150, 100), 2, layers=[0])
+    adder, pairs = ADDERS[name](3), operands("uniform", 4, 0, 250)
+    found = lab.helix(adder, adder.sums(pairs[:150]), adder.sums(pairs[150:]), 2, layers=[0])
     turned, explained = found.turned.at(layer=0), found.explained.at(layer=0)
     for fit in ("ramp", "helix", "polynomial", "three periods", "sextic", "all means"):
         assert explained.at(fit=fit).value == pytest.approx(1, abs=1e-2)
@@ -64,5 +59,6 @@ def test_in_an_adder_whose_digits_lie_on_a_line_the_ramp_turns_them_and_a_permut
 
 def test_a_digit_that_does_not_occur_is_named():
     adder = ADDERS["ones first"](0)
+    few = adder.sums(operands("uniform", 4, 0, 3))
     with pytest.raises(TaskError, match=r"digit \d does not occur in column 2 of these 3 sums"):
-        lab.helix(adder, drawn(adder, 0, 3), drawn(adder, 0, 3), 2)
+        lab.helix(adder, few, few, 2)

@@ -3,16 +3,11 @@
 import numpy as np
 import pytest
 
-from lab.numbers.additions import addition
 from lab.probing.benchmark.running import ADDERS
 from lab.probing.instruments import heuristics as lab
+from lab.probing.pairs import operands
 
 COLUMN = 2
-
-
-def drawn(subject, count):
-    items = [addition("uniform", 4, 0, index) for index in range(count)]
-    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
 
 
 @pytest.fixture
@@ -63,7 +58,7 @@ def test_shares_are_those_of_a_regression_on_the_rule(digits):
 
 def test_the_gates_of_an_adder_written_by_hand_are_rules_of_the_sum_and_without_them_it_cannot_add():
     adder = ADDERS["ones first"](0)
-    found = lab.heuristics(adder, drawn(adder, 400), COLUMN, top=12)
+    found = lab.heuristics(adder, adder.sums(operands("uniform", 4, 0, 400)), COLUMN, top=12)
     assert found.matched.at(sums="as they are").value > 0
     assert found.matched.at(sums="shuffled").value == 0
     assert {one.family for one in found.neurons if one.explained >= 0.5} <= {"sum", "answer", "carry"}

@@ -124,21 +124,6 @@ def test_a_sweep_has_every_place_with_its_controls_and_keeps_what_it_learned():
     assert (both.at(outcome="target", layer=1, site="post", subspace="difference of means").value < 0.1).all()
 
 
-@pytest.mark.slow
-def test_an_untrained_model_of_the_same_shape_has_no_carry():
-    known = llama_adder()
-    fresh = lab.untrained(known)
-    assert (fresh.layers, fresh.heads, fresh.width) == (known.layers, known.heads, known.width)
-    found = interchange_all(
-        fresh, 4, layers=[0], sites=["post"], columns=[2], train_pairs=64, test_pairs=64, das_steps=5
-    )
-    assert (found.rates.at(change="interchange", direction="both", outcome="target").value < 0.35).all()
-    with pytest.raises(
-        ModelError, match=r"^native adder: only a model of transformers can be initialized anew, not a Native"
-    ):
-        lab.untrained(native_adder())
-
-
 def test_what_cannot_be_is_refused_in_one_line():
     with pytest.raises(TaskError, match=r"^subspace 'pca': should be one of nothing, whole, random, "):
         interchange_all(native_adder(), 4, subspaces=["pca"])

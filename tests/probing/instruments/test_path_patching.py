@@ -54,12 +54,10 @@ def test_controls_are_other_heads_of_the_same_layer_and_are_not_senders_where_th
     np.testing.assert_allclose(paths.control.value[~np.isnan(paths.control.value)], 0, **EQUAL)
 
 
-def test_controls_are_drawn_from_heads_outside_of_the_circuit_and_it_is_an_error_if_there_are_none(adder):
-    pairs, into = carry_only(3, 1, 4, seed=0), [Receiver("mlp", 0), Receiver("mlp", 1)]
-    paths = patch_paths(adder, pairs, [HEADS[2], SUM_MLP], into, outside=[HEADS[4], HEADS[2]])
-    assert paths.control.axes["sender"] == ["L0H4"]
-    with pytest.raises(ModelError, match="in the layers of L0H2, no head outside the circuit"):
-        patch_paths(adder, pairs, [HEADS[2]], into, outside=[HEADS[2]])
+def test_senders_without_another_head_in_their_layer_have_no_control(adder):
+    every = [Component("head", 0, head) for head in range(adder.heads)]
+    with pytest.raises(ModelError, match=r"in the layers of L0H0, .*, no head outside the circuit"):
+        patch_paths(adder, BY_HAND, every, [Receiver("mlp", 1)])
 
 
 def test_the_write_of_a_head_goes_nowhere_but_into_the_receiver(adder):

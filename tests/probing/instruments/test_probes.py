@@ -12,17 +12,13 @@ from lab.errors import TaskError
 from lab.probing.benchmark.known import KnownAdder
 from lab.probing.instruments.probes import TARGETS, fit, labels, one_hot_operands, probe
 from lab.probing.interventions import read_queries
+from lab.probing.pairs import operands
 from tests.probing.known_adders import llama_adder, native_adder
 
 
 @pytest.fixture(scope="module", params=[native_adder, llama_adder])
 def adder(request: pytest.FixtureRequest) -> KnownAdder:
     return request.param()
-
-
-def drawn(count: int, length: int) -> list[tuple[int, int]]:
-    numbers = np.random.default_rng(0).integers(10 ** (length - 1), 10**length, (count, 2))
-    return [(int(a), int(b)) for a, b in numbers]
 
 
 def test_targets_are_those_of_the_written_sum():
@@ -42,7 +38,7 @@ def test_operands_are_one_hot_digits_of_the_column_and_of_the_one_below():
 
 
 def test_streams_are_read_at_the_token_before_the_digit(adder: KnownAdder):
-    sums = adder.sums(drawn(5, 3))
+    sums = adder.sums(operands("uniform", 3, 0, 5))
     stream_GBKD = read_queries(adder, sums, [(0, "post"), (1, "post")], [2, 0], batch_size=2)
     carry_BK = stream_GBKD[0] @ adder.known.carry_D
     digit_BK = stream_GBKD[1] @ adder.known.digit_D
@@ -80,7 +76,8 @@ def test_features_that_do_not_vary_are_left_out():
 @pytest.mark.parametrize("adder", [native_adder, pytest.param(llama_adder, marks=pytest.mark.slow)])
 def test_probes_find_what_the_adder_has_and_their_controls_find_nothing(adder: Callable[[], KnownAdder]):
     subject = adder()
-    found = probe(subject, subject.sums(drawn(400, 3)), columns=[1], sites=["mid", "post"], batch_size=400)
+    sums = subject.sums(operands("uniform", 3, 0, 400))
+    found = probe(subject, sums, columns=[1], sites=["mid", "post"], batch_size=400)
     accuracy = found.accuracy.at(column=1)
     # a carry can be read before it is computed, and from the operands alone, so reading it is no evidence
     for layer, site in [(0, "mid"), (0, "post"), (1, "mid")]:
@@ -101,7 +98,7 @@ def test_probes_find_what_the_adder_has_and_their_controls_find_nothing(adder: C
 
 def test_there_is_no_carry_into_the_ones_and_nothing_to_read():
     subject = native_adder()
-    found = probe(subject, subject.sums(drawn(16, 2)), layers=[0], sites=["pre"], columns=[0])
+    found = probe(subject, subject.sums(operands("uniform", 2, 0, 16)), layers=[0], sites=["pre"], columns=[0])
     for part in found:
         assert np.isnan(part.at(column=0, target="carry in").value).all()
         assert not np.isnan(part.at(column=0, target="sum").value).any()
@@ -110,4 +107,4 @@ def test_there_is_no_carry_into_the_ones_and_nothing_to_read():
 
 def test_a_column_of_too_few_sums_is_refused_in_one_line(adder: KnownAdder):
     with pytest.raises(TaskError, match=r"^column 2: 3 of 12 sums have it; a probe needs 8 at least$"):
-        probe(adder, adder.sums([*drawn(9, 1), (900, 12), (900, 13), (900, 14)]), columns=[2])
+        probe(adder, adder.sums([*operands("uniform", 1, 0, 9), (900, 12), (900, 13), (900, 14)]), columns=[2])

@@ -4,7 +4,7 @@ NUPA    at most 100 texts of each stratum, drawn by Python's `random` from a fix
 NUPA5K  5,000 texts, the panel. They are chosen in rounds over the strata; in each round, each stratum gives the text
         with its next smallest digest. Evalchemy has a list of them, the manifest, whose digest is known (PANEL_SHA256).
 
-The -Loose tasks have the same rows; they read answers differently (verdicts.py).
+The -Loose tasks have the same rows; they read answers differently (lab/benchmarks/nupa/verdicts.py).
 """
 
 import hashlib

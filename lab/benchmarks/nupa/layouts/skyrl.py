@@ -2,8 +2,8 @@
 
 The training set of MarinSkyRL is every distinct text of the published file that is not in NUPA5K, sorted by task,
 digits and digest. A row has a chat of one message, `reward_spec` and `extra_info`. In `reward_spec`, `ground_truth` is
-JSON with the answer and its format. The reward is 1 if the answer is right in evalchemy's loose reading (verdicts.py),
-and 0 if it is wrong.
+JSON with the answer and its format. The reward is 1 if the answer is right in evalchemy's loose reading
+(lab/benchmarks/nupa/verdicts.py), and 0 if it is wrong.
 """
 
 import json
@@ -42,27 +42,26 @@ class Row(TypedDict):
     extra_info: ExtraInfo
 
 
-def rows(texts: Texts, held_out: Iterable[Identity], source: str = SOURCE) -> Iterator[Row]:
+def rows(texts: Texts, held_out: Iterable[Identity]) -> Iterator[Row]:
     """A row for each distinct text, sorted by task, digits and digest.
 
     Args:
         texts: a published file.
         held_out: the texts to leave out, such as those of NUPA5K.
-        source: where the texts are from.
     """
     out = set(held_out)
     strata = {(task, int(digits)): group for task, groups in texts.items() for digits, group in groups.items()}
     for (task, digits), group in sorted(strata.items()):
         for sha256, text in sorted({digest(text): text for text in group}.items()):
             if Identity(task, digits, sha256) not in out:
-                yield _row(facts(task, digits, texts[task], text), sha256, source)
+                yield _row(facts(task, digits, texts[task], text), sha256)
 
 
-def _row(said: Facts, sha256: str, source: str) -> Row:
+def _row(said: Facts, sha256: str) -> Row:
     truth = {name: said[name] for name in ("answer", "answer_format")}
     about = {name: said[name] for name in Origin.__annotations__}
     return {
-        "data_source": source,
+        "data_source": SOURCE,
         "prompt": [{"role": "user", "content": said["prompt"]}],
         "env_class": "nupa",
         "reward_spec": {"method": "rule", "ground_truth": json.dumps(truth)},

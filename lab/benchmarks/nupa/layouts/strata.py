@@ -14,8 +14,8 @@ from lab.errors import TaskError
 from lab.numbers.tasks import EASY, HARD
 
 SOURCE = "HaotongYang/NUPA_text"
-REVISION = "01e3831ec00dfd618a77d9f6fe7fc0d327ad16d7"
-"""The dataset that both projects read, test.json at this revision: 2,387,501 texts, 44 tasks, 2,391 strata."""
+"""The dataset that both projects read, test.json at revision 01e3831ec00dfd618a77d9f6fe7fc0d327ad16d7: 2,387,501 texts,
+44 tasks, 2,391 strata."""
 
 Texts: TypeAlias = Mapping[str, Mapping[str, list[str]]]
 """{task: {digits: [text, ...]}}, in the order of the file."""

@@ -1,7 +1,7 @@
 import pytest
 from transformers import AutoModelForCausalLM
 
-from experiments.shared.shapes import SHAPES, Shape, lora_operations
+from experiments.cost_at_scale import SHAPES, Shape
 from lab.config.finetuning import LoraConfig
 from lab.models.adapters import attach
 
@@ -25,8 +25,3 @@ def test_what_is_counted_on_paper_is_what_a_model_and_its_adapters_have(toy_mode
     assert shape.parameters == sum(weight.numel() for weight in model.parameters())
     tuned = attach(model, LoraConfig(rank=3), seed=0)
     assert shape.adapters(3) == sum(weight.numel() for weight in tuned.parameters() if weight.requires_grad)
-
-
-def test_operations_worked_out_by_hand():
-    # 10 frozen weights and 3 of adapters at 5 tokens, a head of 7 at 2 answers, one attention of width 4 over 5 x 5
-    assert lora_operations(10, 3, 7, 4, tokens=5, answers=2, pairs=25) == 4 * 50 + 6 * 15 + 4 * 14 + 14 * 100

@@ -1,4 +1,4 @@
-from experiments.shared.strata import in_words
+from experiments.shared.kinds_of_sums import in_words
 
 
 def test_kinds_of_sums_are_named_in_words_alone_and_after_a_task():

@@ -7,7 +7,7 @@ from pathlib import Path
 import rich.console
 
 from lab.drawing.tables import Table, percent
-from lab.numbers.statistics import Estimate, wilson
+from lab.numbers.statistics import Estimate
 
 LONGEST_TABLE = 20
 """Rows of the longest table that is printed."""
@@ -44,14 +44,6 @@ def end(lines: Sequence[str], folder: Path | str, then: str) -> None:
         then: the commands to run next.
     """
     print(*lines, f"run directory: {folder}", f"next: {then}", sep="\n")
-
-
-def pooled(estimates: Sequence[Estimate]) -> Estimate:
-    """The share over all problems of several groups, computed from the share of each, with Wilson's interval.
-
-    Raises ValueError if there are no problems.
-    """
-    return wilson(sum(round(part.value * part.n) for part in estimates), sum(part.n for part in estimates))
 
 
 def ranked(shares: Mapping[str, Estimate]) -> str:

@@ -5,8 +5,8 @@ import doctest
 
 import pytest
 
-import lab.probing.instruments.attention
-from lab.probing.instruments.attention import Look, heads, table
+import lab.probing.attention
+from lab.probing.attention import Look, heads, table
 from tests.probing.known_adders import native_adder
 
 
@@ -39,4 +39,4 @@ def test_the_table_has_a_row_for_each_digit_of_the_answer(adder):
 
 def test_a_look_is_written_with_brackets_around_its_digit():
     assert str(Look("4321", 3, 0.984)) == "[4]321 98 %"
-    assert doctest.testmod(lab.probing.instruments.attention).failed == 0
+    assert doctest.testmod(lab.probing.attention).failed == 0

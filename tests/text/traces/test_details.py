@@ -25,7 +25,7 @@ from lab.text.traces.liveness import Liveness
 from lab.text.traces.tracing import content, read, trace
 from lab.text.wording import RuleFollowing, Wording
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "full_traces.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "full_traces.json"
 DETAILS = get_args(Detail)
 ADD = rule(TASKS["add_integer"], RulesConfig(unit=1))
 

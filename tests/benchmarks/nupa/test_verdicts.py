@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.benchmarks.nupa.layouts.verdicts import extract, verdict
+from lab.benchmarks.nupa.verdicts import extract, verdict
 from lab.errors import TaskError
 
 N, D, F, S = "Integer", "Float", "Fraction", "ScientificNotation"

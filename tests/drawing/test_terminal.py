@@ -3,13 +3,9 @@
 import subprocess
 import sys
 
-from lab.drawing.lines import LONGEST_TABLE, end, pooled, ranked, show
 from lab.drawing.tables import Table
+from lab.drawing.terminal import LONGEST_TABLE, end, ranked, show
 from lab.numbers.statistics import wilson
-
-
-def test_shares_of_groups_are_pooled_over_their_problems_and_not_averaged():
-    assert pooled([wilson(1, 2), wilson(30, 30)]) == wilson(31, 32)
 
 
 def test_groups_are_named_from_the_highest_and_those_at_zero_are_counted():
