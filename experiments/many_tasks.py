@@ -27,6 +27,7 @@ from lab.drawing.tables import Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
+from lab.site.pages import counted
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,8 +50,9 @@ def main(arguments: Sequence[str]) -> None:
         for row, length in shares[0]
         if length == lengths[0]
     }
-    seeds = f"{len(shares)} seed{'s' if len(shares) > 1 else ''}"
-    title = f"One model of many tasks, {seeds}: exact match (%), {count} problems a task, length and seed"
+    tasks = counted(len([row for row in found if ", " not in row]), "task")
+    seeds = counted(len(shares), "seed")
+    title = f"One model of {tasks}, {seeds}: exact match (%), {count} problems a task, length and seed"
     rows = [
         (in_words(row), *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()
     ]
