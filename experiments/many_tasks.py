@@ -23,11 +23,10 @@ from shared.kinds_of_sums import in_words
 from shared.publishing import take_results
 
 from lab.drawing.figures import figure_at
-from lab.drawing.tables import Shown, Table
+from lab.drawing.tables import Shown, Table, counted
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
-from lab.site.pages import counted
 
 ROOT = Path(__file__).parents[1]
 

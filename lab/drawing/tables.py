@@ -55,6 +55,11 @@ def probability(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, which is in the plural unless the number is 1."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 class Table(NamedTuple):
     """A table of names and figures."""
 

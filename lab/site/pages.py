@@ -21,7 +21,7 @@ from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.length_curves.tables import METRIC_NAMES
 from lab.benchmarks.nupa.summary import RANGES
 from lab.benchmarks.results import CostSummary
-from lab.drawing.tables import Table, percent
+from lab.drawing.tables import Table, counted, percent
 from lab.errors import RunError
 from lab.runs import Run, put_in_place
 from lab.site import overview, run_page, samples, series, training
@@ -134,11 +134,6 @@ def render(shown: Shown) -> str:
         data=as_json({**constants, **shown.data}),
         shown=shown,
     )
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun, which is in the plural unless the number is 1."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def plain(text: object) -> str:
