@@ -55,17 +55,17 @@ from lab.text.templates import FRESH, HELD_OUT, VALIDATION, worded
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
-PLAIN = "positions={kind: original}"
+PLAIN = "parts={coupled: null, walk: null}"
 NO_PASSAGES = "data.passages=0"
-NEAREST = "positions.locality.words=nearest"
+NEAREST = "parts.coupled.words=nearest"
 EARLIER = [NO_PASSAGES, "data.variation.nines=0.1", "training={batch_size: 16, micro_batch_size: 16}"]
 MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "data.variation.nines=0.25"]
 PROSE = ["data={templates: many, passages: 0.5}", "training={batch_size: 64, micro_batch_size: 64}"]
 REPLAY = "training.replay={tokens: 96, weight: 0.5}"
-FADING = "positions.locality={words: all, far: fading}"
-ONE_WORD_FADING = "positions.locality={words: nearest, far: fading}"
-SPACED = "positions.locality.spacing=3"
-NOT_TOLD = "training.walk_weight=0"
+FADING = "parts.coupled={words: all, far: fading}"
+ONE_WORD_FADING = "parts.coupled={words: nearest, far: fading}"
+SPACED = "parts.even_spacing.distance=3"
+NOT_TOLD = "parts.walk.loss_weight=0"
 LONGER = "training={max_steps: 480, batch_size: 104, micro_batch_size: 104, evaluate_every: 120}"
 DRAWN = "data.example_number=drawn"
 MIXED = ["data.templates=mixed", "training={batch_size: 32, micro_batch_size: 32}"]
@@ -82,14 +82,14 @@ AS_WRITTEN = {
     "as written, in prose, far digits fade": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED, FADING],
     "as written, in prose, far digits fade, nearest word": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED, ONE_WORD_FADING],
     "as written, not told where to stop": [NOT_TOLD],
-    "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
-    "as written, plain": [NOT_TOLD, PLAIN],
+    "as written, no walk": ["parts.walk=null"],
+    "as written, plain": [PLAIN],
     "as written, far digits fade": [FADING],
     "as written, example drawn": [DRAWN],
     "as written, more sums": [LONGER],
-    "as written, no positions": [NOT_TOLD, "positions={kind: nope}"],
-    "plain, all reversed": [NOT_TOLD, PLAIN, UNPADDED],
-    "same place, all reversed": [NOT_TOLD, "positions={kind: original, same_place: true}", UNPADDED],
+    "as written, no positions": ["parts={coupled: null, walk: null, nope: {}}"],
+    "plain, all reversed": [PLAIN, UNPADDED],
+    "same place, all reversed": ["parts={coupled: null, walk: null, same_place: {}}", UNPADDED],
 }
 """Rows of configs/smollm2_graft_as_written.yaml: nothing is reversed. Walking heads are told where to stop, or are not,
 or there are none; there is no graft ("plain"). "In prose", there are twice as many sums, 25,600; they are asked in many
@@ -103,7 +103,7 @@ half of the sums are asked in NUPA's words; "in prose, far digits fade" is "mixe
 "mended", but a third of the sums are asked in NUPA's words, and a third have random words before, between and after the
 numbers.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
-with nothing but the bias of places (`positions.same_place`)."""
+with nothing but the bias of places (`parts.same_place`)."""
 ROWS = {
     **AS_WRITTEN,
     "graft": [],
@@ -114,9 +114,9 @@ ROWS = {
     "graft, three digits": [NEAREST, "data.lengths={hard: [1, 3], easy: [1, 3]}"],
     "graft, fewer sums": EARLIER,
     "graft, more sums": [*EARLIER, *MORE],
-    "graft, no words": [*EARLIER, "positions.locality.words=none"],
-    "graft, all words": [*EARLIER, "positions.locality.words=all"],
-    "graft, far digits seen": [*EARLIER, "positions.locality={words: all, far: seen}"],
+    "graft, no words": [*EARLIER, "parts.coupled.words=none"],
+    "graft, all words": [*EARLIER, "parts.coupled.words=all"],
+    "graft, far digits seen": [*EARLIER, "parts.coupled={words: all, far: seen}"],
     "graft, far digits fade": [*EARLIER, FADING],
     "plain": [*EARLIER, PLAIN],
 }
@@ -128,7 +128,7 @@ sums of at most three digits, with "nearest word".
 The other rows have no passages. "Fewer sums" are 6,400, a tenth of them with nines; "more sums" are 30,720, a quarter
 of them with nines. Like "fewer sums", except for one thing each: digits see no words or all of them; far digits are
 seen, and `bound` limits their weight, only in the test, so that all of them together weigh at most as much as `bound`
-of them (`positions.locality.far_at_most`); far digits are seen, but fade with every place, at a rate that each head
+of them (`parts.coupled.far_at_most`); far digits are seen, but fade with every place, at a rate that each head
 learns; there is no graft ("plain")."""
 SHOWN_AS = {
     "as written, more sums": "walk, told where to stop",

@@ -37,7 +37,7 @@ from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft_all.yaml"
-PLAIN = ["positions={kind: original}", "format={reverse: none, pad: none}"]
+PLAIN = ["parts.coupled=null", "format={reverse: none, pad: none}"]
 TITLE = "SmolLM2-135M tuned on 16,000 problems of 53 tasks, ranges S and M"
 BOUNDS = ((16, HARD), (40, EASY))
 """All far digits together weigh at most as much as this many: twice the longest training lengths, 8 and 20 digits."""

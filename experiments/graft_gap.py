@@ -7,7 +7,7 @@ MODEL is a run of a row "in prose" of experiments/graft.py, its exported adapter
 after FRAME, in which some words of documentation stand between the numbers, or, as a control, the same words before the
 first one. Reads `problems` sums of each stratum (lab/numbers/additions.py) once with the right answer, so a sum counts
 as right if each digit is the likeliest after the right ones before it. With a spacing of 0, the text decides the
-distance between the numbers; with any other, numbers are evenly spaced in the test (`positions.locality.spacing`).
+distance between the numbers; with any other, numbers are evenly spaced in the test (`parts.even_spacing`).
 Measurements are kept in the output folder. Leaves a table and a figure.
 """
 

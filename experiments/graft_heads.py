@@ -14,7 +14,7 @@ patched from a sum that differs only in the carry into place k (lab/probing/cont
     contents     whether the first of the six holds the carry or the digits that make it, on other sums of three digits
                  (lab/probing/instruments/head_contents.py), and what its carry direction alone brings
     bias         how much more a head is biased to the digits of one place, k or k-1, than to those of the other places
-                 that it sees (lab/models/same_place.py): the heads with the largest such bias
+                 that it sees (lab/parts/same_place.py): the heads with the largest such bias
 
 Leaves three tables and a figure. Measurements are kept beside each run and are not repeated, not even with other
 numbers of pairs.
@@ -218,7 +218,9 @@ def looked(look: dict[str, float] | None, place: str) -> str:
 def biases(run: Path) -> np.ndarray:
     """The bias of each head to the digits of places k-1, k and k+1, the mean of both numbers: (layers, heads, 3)."""
     weights = load_file(run / "model" / "adapter_model.safetensors")
-    (bias_LHK,) = (weight.float() for name, weight in weights.items() if name.endswith("same_place.bias"))
+    (bias_LHK,) = (
+        weight.float() for name, weight in weights.items() if name.endswith(("same_place.bias", "parts.coupled.bias"))
+    )
     return bias_LHK.unflatten(2, (2, 3)).mean(2).numpy()
 
 

@@ -1,4 +1,4 @@
-"""Draws what a grafted model sees each time it writes a digit of a sum (lab/models/coupled.py).
+"""Draws what a grafted model sees each time it writes a digit of a sum (lab/parts/coupled.py).
 
     python experiments/graft_sight.py [publish=true]
 
@@ -15,8 +15,8 @@ from shared.publishing import take_results
 
 from lab.drawing.figures import COLORS, figure_at
 from lab.errors import exit_cleanly
-from lab.models.coupled import HIDDEN, hide
-from lab.models.same_place import pairs
+from lab.parts.coupled import HIDDEN, hide
+from lab.parts.same_place import pairs
 from lab.text.places import row_spots
 
 WINDOW = 1

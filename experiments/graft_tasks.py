@@ -46,7 +46,7 @@ CONFIG = ROOT / "configs" / "smollm2_graft_tasks.yaml"
 TRAINED = 8
 """Digits of the longest numbers in training."""
 THEIRS = "Llama-3.1-8B-ft"
-ROWS = {"graft": [], "plain": ["positions={kind: original}"]}
+ROWS = {"graft": [], "plain": ["parts.coupled=null"]}
 NAMES = ("seeds", "rows", "lengths", "problems", "output", "together")
 
 

@@ -1,4 +1,4 @@
-"""Where walking heads stop, and how the answers change if they stop elsewhere (lab/models/walking_heads.py).
+"""Where walking heads stop, and how the answers change if they stop elsewhere (lab/parts/walk.py).
 
     python experiments/graft_walks.py MODEL[,MODEL ...] [digits=6x12,20x12,50x12,100x12] [edit=100x16]
                                       [layers=50x8] [seed=1] [wording=N] [table=graft_walks]
@@ -40,17 +40,16 @@ from lab.drawing.tables import Entry, Shown, Table
 from lab.errors import ConfigError, exit_cleanly
 from lab.models import loading
 from lab.models.swaps import swap_of
-from lab.models.walking_heads import WalkHook, decisive, walk_down
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.statistics import seeds_proportion
 from lab.numbers.tasks import task
+from lab.parts.rows import Rows
+from lab.parts.walk import WalkHook, decisive, right_stops, walk_down
 from lab.progress import quiet_libraries
 from lab.text.examples import encode
 from lab.text.formats import TextFormat
-from lab.text.places import RowSpots
 from lab.text.templates import HELD_OUT, worded
-from lab.training.losses import base_model
-from lab.training.walk_loss import right_stops
+from lab.trees.losses import base_model
 
 ROOT = Path(__file__).parents[1]
 PASSED = {"none": (0, 0), "1": (1, 1), "2-4": (2, 4), "5-16": (5, 16), "17 or more": (17, 10**9)}
@@ -111,14 +110,14 @@ class Walker:
         if self._loaded is None:
             model, tokenizer = loading.load(ModelConfig(name=self.name))
             base = base_model(model)
-            if getattr(base, "walk_bias", None) is None:
+            if "walk" not in getattr(base, "parts", {}):
                 raise ConfigError(f"{self.name}: no heads of this model walk")
             self._loaded = model, base, tokenizer
         return self._loaded
 
     @property
     def layers(self) -> range:
-        return self._model()[1].walking
+        return self._model()[1].parts["walk"].layers
 
     def rows(self, length: int, count: int, stratum: str) -> list[Row]:
         model, base, tokenizer = self._model()
@@ -143,11 +142,11 @@ class Walker:
     def _said(self, row: Row, hook: WalkHook) -> bool:
         """Whether each token of the answer is the likeliest."""
         model, base, _ = self._model()
-        base.walk_hook = hook
+        base.parts["walk"].watch(hook)
         try:
             logits_TV = model(row.ids_T[None]).logits[0]
         finally:
-            base.walk_hook = None
+            base.parts["walk"].watch(None)
         said_T = logits_TV[row.first : -1].argmax(-1)
         return bool((said_T == row.ids_T[row.first + 1 :]).all())
 
@@ -178,9 +177,10 @@ class Walker:
 def row_of(base: Any, prompt: list[int], completion: list[int]) -> Row:
     """The end-of-sequence token is left out: it would end the answer, whose places are those of an unfinished one."""
     tokens = [*prompt, *completion[:-1]]
-    spots = RowSpots.stacked([base.spots(tokens, len(tokens))])
-    walk = walk_down(spots, base.operands)
-    decides_BQK = decisive(spots, base.operands, torch.tensor([base.digits(tokens)]))
+    operands = base.parts["walk"].operands
+    spots = Rows([tokens], base.words).spots("none", operands)
+    walk = walk_down(spots, operands)
+    decides_BQK = decisive(spots, operands, torch.from_numpy(base.words.digits(tokens))[None])
     right_BQK = right_stops(walk["places_BK"], decides_BQK)
     places_K, below_QK, right_QK = walk["places_BK"][0], walk["below_BQK"][0], right_BQK[0]
     stop_Q = torch.where(right_QK, places_K, -1).amax(-1)

@@ -27,7 +27,6 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.errors import exit_cleanly
 from lab.models import adapters, pretrained
-from lab.models.paths import attend_along_paths
 from lab.numbers.sampling import Mixture
 from lab.runs import Run
 from lab.text.examples import IGNORED, encode
@@ -36,6 +35,7 @@ from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import training_sets
 from lab.training.trainer import train
 from lab.training.tuning import adapter_training
+from lab.trees.paths import attend_along_paths
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
 OVERRIDES = ["adapter.rank=128", "training.learning_rate=5e-4", "training.log_every=1", "training.warmup_steps=0"]

@@ -49,15 +49,12 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.inference.local import LocalEngine
     from lab.models import adapters, loading, pretrained, swaps
     from lab.text import formats
-    from lab.text.documentation import check_places
     from lab.training.alignment_loss import check_aligned
     from lab.training.problem_sets import training_sets
     from lab.training.trainer import train
     from lab.training.tuning import adapter_training
 
     wording, tested = formats.tuned(config.format, config.data), config.evaluation
-    if config.positions.places and (config.data.passages or config.training.replay.tokens):
-        check_places(config.positions.places)
     model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
     check_aligned(model, tokenizer, config.training.alignment)

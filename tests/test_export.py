@@ -56,7 +56,7 @@ def tuned(toy_model, tmp_path_factory):
 
     return {
         "plain": build("plain"),
-        "coupled": build("coupled", "positions.kind=coupled", "format.reverse=answer", "training.share_prefixes=false"),
+        "coupled": build("coupled", "parts.coupled={}", "format.reverse=answer", "training.share_prefixes=false"),
     }
 
 

@@ -11,7 +11,7 @@ from tests.forked import Forked
 from tests.records import records
 
 ROOT = Path(__file__).parents[1]
-WALKS = "positions={kind: coupled, locality: {walk: {heads: 1}}}"
+WALKS = "parts={coupled: {}, walk: {heads: 1}}"
 AS_WRITTEN = ["format={reverse: none, pad: answer, carry_place: true}", "data.tasks=[add_integer]"]
 
 
@@ -205,15 +205,11 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
 @pytest.mark.parametrize(
     "swap",
     [
-        ["positions.same_place=true", "format.reverse=total"],
-        [
-            "positions={kind: coupled, locality: {window: 1, layers: [0, 0]}}",
-            "format.reverse=total",
-            "training.share_prefixes=false",
-        ],
-        ["positions.kind=coupled", "format.reverse=answer"],
-        [WALKS, *AS_WRITTEN, "training.walk_weight=0.1"],
-        ["positions={kind: alibi, places: 40}", "format.reverse=integer"],
+        ["parts.same_place={}", "format.reverse=total"],
+        ["parts.coupled={window: 1, layers: [0, 0]}", "format.reverse=total", "training.share_prefixes=false"],
+        ["parts.coupled={}", "format.reverse=answer"],
+        [WALKS, *AS_WRITTEN, "parts.walk.loss_weight=0.1"],
+        ["parts={alibi: {}, place_embeddings: {places: 40}}", "format.reverse=integer"],
         ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
         ["format.index_hints=both"],
         ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"],
@@ -247,7 +243,7 @@ def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(
 
 @pytest.mark.slow
 def test_the_adapters_of_each_validation_are_kept_with_their_swap_and_opened_like_a_run(arguments, tmp_path):
-    swap = ["positions.same_place=true", "format.reverse=total"]
+    swap = ["parts.same_place={}", "format.reverse=total"]
     main(arguments(*swap, "training.keep_steps=true", "data.tasks=[add_integer]"))
     run = tmp_path / "run"
     assert sorted(folder.name for folder in (run / "steps").iterdir()) == ["0000001", "0000002"]
@@ -265,7 +261,7 @@ def test_the_adapters_of_each_validation_are_kept_with_their_swap_and_opened_lik
 
 @pytest.mark.slow
 def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
-    swap = ["positions.same_place=true", "format.reverse=total", "training.bias_learning_rate=0.5"]
+    swap = ["parts.same_place={}", "format.reverse=total", "training.bias_learning_rate=0.5"]
     main(arguments(*swap, "data.tasks=[add_integer]"))
     trained = load_file(tmp_path / "run" / "model" / "adapter_model.safetensors")
     biases = [weight for name, weight in trained.items() if "same_place" in name]
@@ -277,40 +273,37 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        (["positions.places=8"], "format.reverse"),
-        (["positions.same_place=true", "format.reverse=each"], "format.reverse=total"),
-        (
-            ["positions.same_place=true", "format.reverse=total", "tokenizer.digits={kind: k_digit}"],
-            "one digit a token",
-        ),
-        (["positions.kind=coupled"], "format.reverse=total"),
-        (["positions={kind: coupled, same_place: true}", "format.reverse=total"], "includes the bias"),
-        (["positions={kind: coupled, locality: {layers: [0, 2]}}", "format.reverse=total"], "no layer 2; the model"),
-        (["positions={kind: coupled, locality: {layers: [1, 0]}}", "format.reverse=total"], "[first, last]"),
-        (
-            ["positions={kind: coupled, locality: {far: seen, layers: [0, 1]}}", "format.reverse=total"],
-            "far=seen hides no digits",
-        ),
-        (["positions={kind: coupled, locality: {far_at_most: 9}}", "format.reverse=total"], "needs far=seen"),
-        (["positions={kind: coupled, locality: {walk: {heads: 1}}}", "format.reverse=total"], "format.reverse=none"),
-        ([WALKS.replace("1", "5"), *AS_WRITTEN], "each layer of the model has 4 heads"),
+        (["parts.place_embeddings.places=8"], "format.reverse"),
+        (["parts.same_place={}", "format.reverse=each"], "format.reverse=total"),
+        (["parts.same_place={}", "format.reverse=total", "tokenizer.digits={kind: k_digit}"], "one digit a token"),
+        (["parts.coupled={}"], "format.reverse=total"),
+        (["parts={coupled: {}, same_place: {}}", "format.reverse=total"], "includes the bias"),
+        (["parts.coupled.layers=[0, 2]", "format.reverse=total"], "no layer 2; the model"),
+        (["parts.coupled.layers=[1, 0]", "format.reverse=total"], "[first, last]"),
+        (["parts.coupled={far: seen, layers: [0, 1]}", "format.reverse=total"], "far=seen hides no digits"),
+        (["parts.coupled.far_at_most=9", "format.reverse=total"], "needs far=seen"),
+        (["parts={coupled: {}, walk: {heads: 1}}", "format.reverse=total"], "format.reverse=none"),
+        ([WALKS.replace("1", "5"), *AS_WRITTEN], "parts.walk.heads=5: each layer of the model has 4"),
         ([WALKS.replace("1", "1, layers: [0, 2]"), *AS_WRITTEN], "walk.layers=[0, 2]: there is no layer 2"),
-        (["positions={kind: coupled, locality: {words: last}}", *AS_WRITTEN], "ones digit first: use nearest"),
+        (["parts.coupled.words=last", *AS_WRITTEN], "ones digit first: use nearest"),
         (
-            ["positions={kind: coupled}", *AS_WRITTEN, "data.tasks=[add_integer, add_fraction, to_scient_integer]"],
+            ["parts.coupled={}", *AS_WRITTEN, "data.tasks=[add_integer, add_fraction, to_scient_integer]"],
             "leave add_fraction, to_scient_integer out",
         ),
-        (["training.walk_weight=0.1"], "positions.locality.walk.heads of 1 or more"),
-        (["positions.locality.window=2"], "positions.kind=coupled"),
-        (["positions.kind=coupled", "format.reverse=total", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
+        (["parts.walk.heads=1", *AS_WRITTEN], "parts.walk needs parts.coupled"),
+        (["parts.walk.loss_weight=0.1", *AS_WRITTEN], "parts.walk.heads: missing"),
+        (["parts.even_spacing={}", *AS_WRITTEN], "parts.even_spacing needs parts.coupled"),
+        (["parts={nope: {}, alibi: {}}"], "leave parts.coupled and parts.nope out"),
+        (["parts={nope: {}, coupled: {}}", "format.reverse=total"], "leave parts.nope out"),
+        (["parts.coupled={}", "format.reverse=total", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
         (["data.variation.nines=0.5", "data.tasks=[max_integer]"], "one of add_integer, sub_integer, add_float"),
         (["data.templates=many", "data.tasks=[sub_integer]"], "data.tasks=[add_integer]"),
         (["data.example_number=drawn", "data.tasks=[add_integer, add_float]"], "direct answers that are integers"),
         (["data.passages=0.5", "data.style=rule_following"], "data.passages needs direct answers"),
         (["training.replay={tokens: 16, every: 17}"], "training.replay.every: every=17 should be at most tokens=16"),
         (
-            ["positions.places=8", "format.reverse=integer", "training.replay={tokens: 16, every: 4}"],
-            "positions.places=8: text of data.passages and training.replay has numbers of",
+            ["parts.place_embeddings.places=8", "format.reverse=integer", "training.replay={tokens: 16, every: 4}"],
+            "parts.place_embeddings.places=8: text of data.passages and training.replay has numbers of",
         ),
         (["format.index_hints=both", "tokenizer.digits={kind: k_digit}"], "one_digit"),
         (["format.pad=operands", "training.alignment={first: [[0, 0]]}"], "plain numbers"),

@@ -27,14 +27,14 @@ class LocalEngineConfig(Section):
     far_at_most: int = Field(default=0, ge=0)
     """Limits the total attention weight of all far digits, in this evaluation only: however many far digits there are,
     together they weigh no more than this many would. 0 leaves the model as it was trained. Works for models from
-    scratch with a local encoding, and for models tuned with positions.locality.far=seen or fading (findings F-043,
+    scratch with a local encoding, and for models tuned with parts.coupled.far=seen or fading (findings F-043,
     F-072)."""
     clip_distance: int = Field(default=0, ge=0)
     """Limits distances, in this evaluation only: keys that are farther away than this are scored as if they were at
     this distance. 0 leaves the model as it was trained. Works for models from scratch with RoPE (finding F-076)."""
     spacing: int = Field(default=0, ge=0)
-    """Spaces numbers evenly, in this evaluation only, as `positions.locality.spacing` does. 0 leaves the model as it
-    was trained. Needs a model that was tuned with positions.kind=coupled (finding F-066)."""
+    """Spaces numbers evenly, in this evaluation only, as `parts.even_spacing` does. 0 leaves the model as it was
+    trained. Needs a model that was tuned with parts.coupled (finding F-066)."""
 
 
 class EndpointConfig(Section):

@@ -1,10 +1,12 @@
 """The config of `lab.finetune`. Does not import torch."""
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from lab.config.earlier import with_parts
 from lab.config.notation import FormatConfig
+from lab.config.parts import Parts, Uses
 from lab.config.schema import (
     Lengths,
     ModelConfig,
@@ -15,12 +17,11 @@ from lab.config.schema import (
     Tasks,
     TrainingConfig,
     Variation,
-    check_no_products,
     chosen,
     wrong,
 )
 from lab.numbers.additions import VARIED
-from lab.numbers.representations import Float, Integer
+from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell
 
 
@@ -58,99 +59,23 @@ class TextTokenizerConfig(Section):
     digits: DigitTokensConfig = DigitTokensConfig()
 
 
-def _in_order(layers: tuple[int, int]) -> tuple[int, int]:
-    if not 0 <= layers[0] <= layers[1]:
-        raise ValueError("should be [first, last], from layer 0 up")
-    return layers
-
-
-LayerRange: TypeAlias = Annotated[tuple[int, int], AfterValidator(_in_order)]
-
-
-class WalkConfig(Section):
-    """Heads that look for a carry by walking down the places of the question's numbers
-    (lab/models/walking_heads.py)."""
-
-    heads: int = Field(default=0, ge=0)
-    """How many heads of each layer walk (the last ones); 0 for none."""
-    layers: LayerRange | None = None
-    """The first and the last layer with such heads; all layers if not given."""
-
-
-class LocalityConfig(Section):
-    """Which digits and words a token may attend to with positions.kind=coupled (lab/models/coupled.py)."""
-
-    window: int = Field(default=1, ge=0)
-    """How many places are visible on each side of the place of the digit that is written next."""
-    operands: int = Field(default=2, ge=1, le=2)
-    """How many numbers come before an answer. A token with fewer numbers before it sees itself, and words as `words`
-    allows, but no other digits, not even those of its own number."""
-    words: Literal["all", "last", "nearest", "none"] = "all"
-    """Which words digits see. all: all words before them. last: the digits of an answer see only the first token of the
-    text and the last word before the answer, which has seen all other words; so everything that the answer learns about
-    the wording of the question passes through one token. nearest: the digits of every number, not only of an answer,
-    see only the first token of the text and the last word before their number; with format.reverse=none, use this
-    instead of last. none: no digit sees any word except the first token of the text, which suits models of a single
-    task. The wording then reaches an answer only in three ways: through its first digit, which is predicted at the last
-    word before it; through the first token of the text, which is a word of the question if the tokenizer does not add a
-    token; and through the number of words between digits, which position ids count."""
-    layers: LayerRange | None = None
-    """The first and the last layer in which other digits are hidden; all layers if not given."""
-    far: Literal["hidden", "seen", "fading"] = "hidden"
-    """What happens to digits outside the window. hidden: no token attends to them. seen: tokens may attend to them, and
-    each head of each layer learns how much to lower their scores, starting from 0. fading: in addition, each head
-    learns by how much their scores fall with each further place. With seen and fading, leave out `layers`."""
-    far_at_most: int = Field(default=0, ge=0)
-    """With far=seen or fading: limits the total attention weight of all digits outside the window. However many there
-    are, together they weigh no more than this many would; 0 for no limit."""
-    spacing: int = Field(default=0, ge=0)
-    """The distance in position ids between one number and the next, as seen by a token that attends to digits, no
-    matter what text is between the numbers (lab/models/even_spacing.py). 0: the distance in the text, which is 3 in "12
-    + 30 ="."""
-    walk: WalkConfig = WalkConfig()
-    """Which heads walk down the places. Needs format.reverse=none."""
-
-    @model_validator(mode="after")
-    def _hidden_or_seen(self) -> Self:
-        if self.far != "hidden" and self.layers:
-            raise ValueError(f"far={self.far} hides no digits in any layer: leave layers out")
-        if self.far == "hidden" and self.far_at_most:
-            raise ValueError("far_at_most needs far=seen or fading")
-        return self
-
-
-class TextPositionsConfig(Section):
-    """How a pretrained Llama knows the positions of tokens."""
-
-    kind: Literal["original", "nope", "alibi", "coupled"] = "original"
-    """original: RoPE, as in pretraining. nope: no rotation. alibi: no rotation; slope times distance is subtracted from
-    the scores instead (Press et al. 2022). coupled: RoPE in which a number counts as one token, whatever its length. A
-    token then sees all words before it, but only those digits whose place is close to the place of the digit that it
-    writes (lab/models/coupled.py)."""
-    locality: LocalityConfig = LocalityConfig()
-    """Which digits are visible with kind=coupled."""
-    places: int = Field(default=0, ge=0)
-    """How many places have an embedding, which is added to the embedding of a digit (Abacus, McLeish et al. 2024); 0
-    for none. The place of a token is how many digits its run of digits has up to and including this token. The
-    embeddings start at zero, so at first they change nothing. In training, the place of the first digit is drawn for
-    each batch, so that all embeddings are trained."""
-    same_place: bool = False
-    """Give every head a learned bias towards those digits of the two preceding numbers that are at the same place as
-    the digit that is written next (lab/models/same_place.py). The biases start at zero, so at first they change
-    nothing. Answers must be written from their lowest digit up: format.reverse=total or answer."""
-
-
 class Swap(Section):
     """What a tuned model changes in its base model apart from the adapters; it is saved beside them."""
 
+    uses: Uses = Field(default=[])
     tokenizer: TextTokenizerConfig = TextTokenizerConfig()
-    positions: TextPositionsConfig = TextPositionsConfig()
+    parts: Parts = Field(default={})
     format: FormatConfig = FormatConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, given: Any) -> Any:
+        return with_parts(given)
 
     @property
     def of_model(self) -> bool:
         """Whether the network or its tokens change, and not only the format of the questions."""
-        return self.tokenizer.digits.kind != "original" or self.positions != TextPositionsConfig() or self.hinted
+        return self.tokenizer.digits.kind != "original" or bool(self.parts) or self.hinted
 
     @property
     def hinted(self) -> bool:
@@ -252,13 +177,10 @@ class ReplayConfig(Section):
 class AdapterTrainingConfig(TrainingConfig):
     alignment: AlignmentConfig = AlignmentConfig()
     replay: ReplayConfig = ReplayConfig()
-    walk_weight: float = Field(default=0, ge=0)
-    """Weight of a loss that tells walking heads where to stop (lab/training/walk_loss.py); 0 for no such loss. Needs
-    positions.locality.walk."""
     bias_learning_rate: Rate = 0.3
-    """Learning rate of the biases of positions.same_place and of the slopes of positions.locality.far=fading; its
-    schedule is that of the other parameters. It is large because biases and slopes must grow to the size of attention
-    scores, about 1, whereas weights are about 0.01."""
+    """Learning rate of the biases and slopes that parts add to attention scores; its schedule is that of the other
+    parameters. It is large because biases and slopes must grow to the size of attention scores, about 1, whereas
+    weights are about 0.01."""
     share_prefixes: bool = True
     """Compute the prompt tokens that the problems of a batch share only once (lab/training/collation.py)."""
 
@@ -297,7 +219,11 @@ class FinetuneConfig(RunConfig):
     model: ModelConfig
     adapter: LoraConfig = LoraConfig()
     tokenizer: TextTokenizerConfig = TextTokenizerConfig()
-    positions: TextPositionsConfig = TextPositionsConfig()
+    uses: Uses = Field(default=[])
+    """Modules that bring parts of your own (lab/parts)."""
+    parts: Parts = Field(default={})
+    """Ideas about positions and attention that are put into the model (lab/parts), by their kinds: `{coupled: {}}`
+    makes it a graft (docs/guides/graft.md). Without parts, the model is tuned as it is."""
     format: FormatConfig = FormatConfig()
     data: DataConfig = DataConfig()
     training: AdapterTrainingConfig = AdapterTrainingConfig()
@@ -324,36 +250,12 @@ class FinetuneConfig(RunConfig):
     def _digits_that_have_places(self) -> Self:
         if self.format.index_hints != "none" and self.tokenizer.digits.kind == "k_digit":
             raise ValueError("format.index_hints stand before single digits: use tokenizer.digits.kind=one_digit")
-        if self.positions.places:
-            self.format.check_that_places_agree("positions.places")
-            longest = max(cell.length for cell in [*self.data.cells, *self.test_cells])
-            if longest > self.positions.places:
-                what = f"positions.places={self.positions.places}: numbers of data.lengths and evaluation.lengths have"
-                raise ValueError(f"{what} up to {longest} digits: use as many places or more, or shorter numbers")
         return self
 
     @model_validator(mode="after")
-    def _answers_that_positions_can_follow(self) -> Self:
-        coupled = self.positions.kind == "coupled"
-        if coupled and self.positions.same_place:
-            raise ValueError("positions.kind=coupled includes the bias of positions.same_place: leave same_place out")
-        if self.positions.locality != LocalityConfig() and not coupled:
-            raise ValueError("positions.locality needs positions.kind=coupled")
-        if coupled or self.positions.same_place:
-            key = "positions.kind=coupled" if coupled else "positions.same_place"
-            downward = coupled and self.format.reverse == "none" and self.format.carry_place
-            if self.format.reverse not in ("total", "answer") and not downward:
-                what = f"{key} needs answers that are written from their lowest digit up"
-                other = ", or format.reverse=none, pad=answer and carry_place=true" if coupled else ""
-                raise ValueError(f"{what}: use format.reverse=total, or answer{other}")
-            if self.positions.locality.walk.heads and not downward:
-                raise ValueError("positions.locality.walk needs format.reverse=none: the lowest digits come first")
-            if downward:
-                self._check_downward()
-            if self.tokenizer.digits.kind == "k_digit":
-                raise ValueError(f"{key} needs one digit a token: use tokenizer.digits.kind=one_digit")
-        if self.training.walk_weight and not self.positions.locality.walk.heads:
-            raise ValueError("training.walk_weight needs heads that walk: positions.locality.walk.heads of 1 or more")
+    def _parts_that_fit(self) -> Self:
+        for part in self.parts.values():
+            part.check(self)
         return self
 
     @model_validator(mode="after")
@@ -385,24 +287,13 @@ class FinetuneConfig(RunConfig):
         if self.data.passages or (self.data.templates, self.data.example_number) != ("benchmark", "benchmark"):
             what = "training.alignment needs problems in NUPA's words alone"
             raise ValueError(f"{what}: leave data.passages, data.templates and data.example_number out")
-        if self.positions.kind == "alibi":
-            raise ValueError("training.alignment does not know the bias of positions.kind=alibi: use another kind")
+        if self.parts:
+            raise ValueError("training.alignment computes attention without parts: leave parts out")
         return self
-
-    def _check_downward(self) -> None:
-        """Raises ValueError for settings that do not work with places counted from the highest down."""
-        if self.positions.locality.words == "last":
-            raise ValueError("positions.locality.words=last needs answers written ones digit first: use nearest")
-        placed = (Integer, Float)
-        placeless = [one.key for one in chosen(self.data.tasks) if not {one.representation, one.answer} <= {*placed}]
-        if placeless:
-            what = "format.reverse=none with positions.kind=coupled finds places in integers and floats only"
-            raise ValueError(f"{what}: leave {', '.join(placeless)} out of data.tasks")
-        check_no_products(chosen(self.data.tasks), "format.reverse=none with positions.kind=coupled")
 
     @property
     def swap(self) -> Swap:
-        return Swap(tokenizer=self.tokenizer, positions=self.positions, format=self.format)
+        return Swap(uses=self.uses, tokenizer=self.tokenizer, parts=self.parts, format=self.format)
 
     @property
     def test_cells(self) -> list[Cell]:

@@ -4,7 +4,7 @@ This engine writes the same tokens as `generate` of transformers does over unsor
 for five reasons. Requests are sorted by group and length before they are divided into batches. The beginning that
 prompts share is computed once, and the rest without padding. Each request has its own budget, and leaves the batch soon
 after it is finished. A CPU puts bfloat16 weights in order once, instead of in every product
-(`lab.models.packed_weights`). Tokens that a request is likely to write are drafted, and checked several at a time
+(`lab.trees.packed_weights`). Tokens that a request is likely to write are drafted, and checked several at a time
 (`lab.inference.speculation`).
 
 Shapes: B requests in a batch (fewer as they finish), Q tokens in a forward pass, V words in the vocabulary.
@@ -21,15 +21,15 @@ from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ModelError
-from lab.inference.cache import RaggedCache
 from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling, never
-from lab.inference.prefill import PromptReader
 from lab.inference.speculation import Drafter, Passages
-from lab.models.packed_weights import packed_weights
-from lab.models.paths import attend_along_paths
-from lab.models.row_places import written_places
 from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
+from lab.trees.cache import RaggedCache
+from lab.trees.layout import row_inputs
+from lab.trees.packed_weights import packed_weights
+from lab.trees.paths import attend_along_paths
+from lab.trees.prefill import PromptReader
 
 _MOSTLY_RUNNING = 0.85
 """Finished rows are removed from the cache as soon as at most this share of the rows is still running. They are not
@@ -151,9 +151,8 @@ class LocalEngine(ModelEngine):
         ids = [
             [row.tokens[-1], *draft, *[0] * (most - 1 - len(draft))] for row, draft in zip(rows, drafts, strict=True)
         ]
-        inputs |= written_places(
-            self.model, [[*row.tokens, *draft] for row, draft in zip(rows, drafts, strict=True)], counts
-        )
+        wholes = [[*row.tokens, *draft] for row, draft in zip(rows, drafts, strict=True)]
+        inputs |= row_inputs(self.model, wholes, counts, written=True)
         return self.model(input_ids=torch.tensor(ids, device=self.model.device), **inputs).logits
 
     def _completion(self, row: "_Row") -> Completion:

@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 from peft import LoraConfig as PeftLoraConfig
-from peft import PeftModel, get_peft_model
+from peft import PeftConfig, PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
+from lab.config.earlier import renamed
 from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError, in_one_line
-from lab.models.fused_lora import fuse, round_adapters
-from lab.models.swapped_llama import ADDED
 from lab.models.swaps import recorded, swap_of
+from lab.trees.fused_lora import fuse, round_adapters
 
 
 def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
@@ -35,10 +35,11 @@ def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
 
 def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
     """The model with new adapters, whose initial weights are drawn from the seed. Only the adapters, in float32, and
-    the weights that a swap has added are trainable."""
+    the weights of parts are trainable."""
     torch.manual_seed(seed)
     new_tokens = getattr(model, "new_tokens", [])
-    added = [name for name in ADDED if getattr(model, name, None) is not None]
+    parts = getattr(model, "parts", {}).items()
+    added = [f"parts.{kind}" for kind, part in parts if any(True for _ in part.parameters())]
     tables = ["embed_tokens"] if model.config.tie_word_embeddings else ["embed_tokens", "lm_head"]
     lora = PeftLoraConfig(
         r=config.rank,
@@ -70,11 +71,24 @@ def load(model: PreTrainedModel, folder: Path) -> PeftModel:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", "Found missing adapter keys")  # they would keep their first values
-            tuned = PeftModel.from_pretrained(model, str(folder))
+            tuned = _opened(model, folder)
     except Exception as error:
         raise ModelError(f"{folder}: not a loadable adapter: {in_one_line(error)}") from error
     fuse(tuned)
     return tuned
+
+
+def _opened(model: PreTrainedModel, folder: Path) -> PeftModel:
+    """The model with the adapters in `folder`, which may be those of a version before there were parts."""
+    saved: Any = PeftConfig.from_pretrained(str(folder))
+    moved = {
+        old: new for old, new in renamed(getattr(model, "parts", ())).items() if old in (saved.modules_to_save or ())
+    }
+    if not moved:
+        return PeftModel.from_pretrained(model, str(folder))
+    saved.modules_to_save = [moved.get(name, name) for name in saved.modules_to_save]
+    mapping = {rf"\.{old}\.": f".{new}." for old, new in moved.items()}
+    return PeftModel.from_pretrained(model, str(folder), config=saved, key_mapping=mapping)
 
 
 def for_inference(model: PeftModel, quantized: bool) -> PreTrainedModel:

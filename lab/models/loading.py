@@ -15,9 +15,9 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
+from lab.graft.llama import GraftedLlama
 from lab.models import adapters, pretrained, sources, swaps
 from lab.models.scratch import NumberLlama
-from lab.models.swapped_llama import SwappedLlama
 from lab.runs import Run
 from lab.text.scratch_notation import ScratchNotation, notation_of
 
@@ -84,15 +84,15 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
 def bound_far(model: PreTrainedModel, at_most: int) -> None:
     """Bounds the attention to far digits: all of them together count as at most `at_most` keys.
 
-    Only models from scratch with a local encoding, and models that were tuned with positions.locality.far=seen or
-    fading, can have such a bound. Raises ModelError for all others.
+    Only models from scratch with a local encoding, and models that were tuned with parts.coupled.far=seen or fading,
+    can have such a bound. Raises ModelError for all others.
     """
     for module in model.modules():
-        if isinstance(module, NumberLlama | SwappedLlama):
+        if isinstance(module, NumberLlama):
             return module.bound_far(at_most)
-    raise ModelError(
-        "far_at_most needs a model whose attention tells far digits from near ones; see positions.locality"
-    )
+        if isinstance(module, GraftedLlama) and "coupled" in module.parts:
+            return module.change_parts({"coupled": {"far_at_most": at_most}})
+    raise ModelError("far_at_most needs a model whose attention tells far digits from near ones; see parts.coupled.far")
 
 
 def clip_distances(model: PreTrainedModel, distance: int) -> None:
@@ -104,11 +104,14 @@ def clip_distances(model: PreTrainedModel, distance: int) -> None:
 
 
 def space_evenly(model: PreTrainedModel, spacing: int) -> None:
-    """Spaces numbers evenly; see `LocalityConfig.spacing`. Raises ModelError for a model without coupled positions."""
+    """Spaces numbers evenly, or, if `spacing` is 0, as in the text; see `lab.parts.even_spacing`. Raises ModelError for
+    a model without coupled positions."""
     for module in model.modules():
-        if isinstance(module, SwappedLlama):
-            return module.space_evenly(spacing)
-    raise ModelError("spacing needs a model that was tuned with positions.kind=coupled")
+        if isinstance(module, GraftedLlama):
+            if not spacing:
+                return module.remove_part("even_spacing")
+            return module.change_parts({"even_spacing": {"distance": spacing}})
+    raise ModelError("spacing needs a model that was tuned with parts.coupled")
 
 
 def _check_that_it_reads_text(name: str, folder: Path) -> None:

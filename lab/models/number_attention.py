@@ -13,7 +13,7 @@ from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import repeat_kv
 
 from lab.models.clipped_distances import ClippedDistances
-from lab.models.stick_breaking import Downward, sharpened, stick_breaking_weights
+from lab.parts.stick_breaking import Downward, sharpened, stick_breaking_weights
 
 
 def number_attention(

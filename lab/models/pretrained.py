@@ -12,27 +12,25 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAn
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab import distributed
-from lab.config.finetuning import TextPositionsConfig
+from lab.config.parts import Parts
 from lab.config.pretraining import ScratchConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError, in_one_line
+from lab.graft.llama import GraftedLlama
 from lab.models.sources import EMBEDDED, locate
-from lab.models.swapped_llama import ADDED, SwappedLlama
 
 _ADVICE = f"a model that needs no hub is {next(iter(EMBEDDED))}"
 
 
-def load(
-    config: ModelConfig, positions: TextPositionsConfig | None = None
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load(config: ModelConfig, parts: Parts | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The model and its tokenizer.
 
     Args:
         config: name, device, dtype and quantization.
-        positions: if given, the model is a SwappedLlama, which must still be told its tokens (`lab.models.swaps`).
+        parts: if given, the model is a GraftedLlama, which must still be told its tokens (`lab.models.swaps`).
 
     Raises ModelError, in one line, if the weights are not available, are damaged, or do not fit the device, or if
-    `positions` is given for a model that is not a Llama.
+    `parts` are given for a model that is not a Llama.
     """
     path, device, dtype = locate(config.name), resolve_device(config), resolve_dtype(config)
     if device.type == "cuda":
@@ -42,12 +40,12 @@ def load(
         _check_hub(path)
         tokenizer = AutoTokenizer.from_pretrained(path)
         own = AutoConfig.from_pretrained(path)
-        if positions and own.model_type != "llama":
-            what = "positions, tokens and hints can only be swapped in models of type llama"
+        if parts is not None and own.model_type != "llama":
+            what = "parts, tokens and hints can only be swapped in models of type llama"
             raise ModelError(f"{config.name} is of type {own.model_type}: {what}")
-        if positions:
-            own.swapped_positions = positions.model_dump()
-        kind: Any = SwappedLlama if positions else AutoModelForCausalLM
+        if parts is not None:
+            own.parts = {part: section.model_dump() for part, section in parts.items()}
+        kind: Any = AutoModelForCausalLM if parts is None else GraftedLlama
         model, told = kind.from_pretrained(
             path,
             config=own,
@@ -57,7 +55,7 @@ def load(
             device_map={"": device},
             output_loading_info=True,
         )
-        missing = sorted(key for key in told["missing_keys"] if not key.startswith(ADDED))
+        missing = sorted(key for key in told["missing_keys"] if not key.startswith("parts."))
         if missing:  # transformers would draw these weights at random
             raise ModelError(
                 f"model {config.name!r} has no weights for {', '.join(missing[:3])}; its files are damaged"

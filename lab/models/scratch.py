@@ -30,8 +30,8 @@ from lab.models.grid_places import SEGMENTS as GRID_SEGMENTS
 from lab.models.number_attention import NUMBER_ATTENTION
 from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation, RelativeKeys
 from lab.models.position_ids import TokenFacts, position_ids, segments
-from lab.models.stick_breaking import Downward
 from lab.models.trace_places import SEGMENTS
+from lab.parts.stick_breaking import Downward
 from lab.text.examples import IGNORED
 
 _SEGMENTS = 4

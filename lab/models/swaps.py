@@ -1,4 +1,4 @@
-"""Loads a pretrained model with the parts that a config swaps: tokens of digits, positions, and the number format."""
+"""Loads a pretrained model with what a config swaps: tokens of digits, parts, and the number format."""
 
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.config.finetuning import Swap
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
+from lab.graft.llama import GraftedLlama
 from lab.models import pretrained
-from lab.models.swapped_llama import SwappedLlama
 from lab.text.digit_tokens import DigitTokens, swap_digits
 from lab.text.formats import TextFormat
 
@@ -29,16 +29,15 @@ def load(config: ModelConfig, swap: Swap) -> tuple[PreTrainedModel, PreTrainedTo
     if not swap.of_model:
         model, tokenizer = pretrained.load(config)
     else:
-        model, tokenizer = pretrained.load(config, swap.positions)
-        assert isinstance(model, SwappedLlama)
+        model, tokenizer = pretrained.load(config, swap.parts)
+        assert isinstance(model, GraftedLlama)
         tokens = swap_digits(tokenizer, swap.tokenizer.digits, TextFormat(swap.format, []).hints)
         tokenizer = tokens.tokenizer
-        if swap.positions.kind == "coupled":
+        if any(part.BEGINS for part in swap.parts.values()):
             _begin_texts(tokenizer)
         _make_room(model, tokens)
         words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-        model.reverse = swap.format.reverse
-        model.know_tokens(words, list(tokens.new), tokens.forbidden)  # type: ignore[arg-type]
+        model.know_tokens(words, list(tokens.new), tokens.forbidden, swap.format.reverse)  # type: ignore[arg-type]
     model.swap = swap  # type: ignore[assignment]
     return model, tokenizer
 

@@ -21,9 +21,9 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError, TaskError, in_one_line
+from lab.graft.llama import GraftedLlama
 from lab.models import loading, sources
 from lab.models.scratch import NumberLlama
-from lab.models.swapped_llama import SwappedLlama
 from lab.models.swaps import swap_of
 from lab.probing.components import SITES, Component, Site
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
@@ -174,15 +174,15 @@ def bridge(
         raise ModelError(
             f"{name}: TransformerLens computes no relative keys, no clipped distances and no stick-breaking attention"
         )
-    if isinstance(model, SwappedLlama) and (model.walk_bias is not None or model.spacing):
-        raise ModelError(f"{name}: TransformerLens computes neither walking heads nor evenly spaced numbers")
+    if isinstance(model, GraftedLlama) and (beyond := model.beyond_scores):
+        raise ModelError(f"{name}: TransformerLens does not compute parts.{beyond}: it changes more than scores")
     examples = Sums.of(writer, _EXAMPLES)
     tokens_BT = examples.tokens_BT.to(model.device)
     with torch.inference_mode():
         expected_BTV = model(tokens_BT).logits  # before the bridge replaces parts of the model
     architecture = (
         "LlamaForCausalLM"
-        if isinstance(model, NumberLlama | SwappedLlama)
+        if isinstance(model, NumberLlama | GraftedLlama)
         else str((model.config.architectures or ["?"])[0])
     )
     try:

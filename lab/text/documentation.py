@@ -12,8 +12,6 @@ from pathlib import Path
 
 import yaml
 
-from lab.errors import ConfigError
-
 _MODULES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 TRAINING: tuple[str, ...] = tuple(_MODULES["training"])
@@ -36,12 +34,9 @@ def documentation(modules: Sequence[str], besides: Sequence[str] = ()) -> str:
     return "\n\n".join(inspect.cleandoc(text) for text in dict.fromkeys(found) if len(text) > _SHORTEST)
 
 
-def check_places(places: int) -> None:
-    """Raises ConfigError if TRAINING has numbers with more digits than `places`, the places that have an embedding."""
-    longest = max(map(len, re.findall(r"[0-9]+", documentation(TRAINING))), default=0)
-    if longest > places:
-        what = f"positions.places={places}: text of data.passages and training.replay has numbers of {longest} digits"
-        raise ConfigError(f"{what}: use {longest} or more places, or leave passages and replay out")
+def longest_number() -> int:
+    """How many digits the longest number of TRAINING has."""
+    return max(map(len, re.findall(r"[0-9]+", documentation(TRAINING))), default=0)
 
 
 def _docstrings(name: str) -> Iterator[str]:

@@ -147,9 +147,10 @@ class RowSpots(NamedTuple):
         return cls(*(_stacked(array) for array in arrays))
 
     def part(self, first: int, end: int) -> "RowSpots":
-        """The spots of the row without the tokens from `end` on, where only those from `first` on are queries. All
-        tokens of the row are queries in these spots."""
-        asked, read = slice(first, end), slice(end)
+        """The spots of the row without the tokens from `end` on, where only those from `first` on are queries. These
+        must be among the last tokens."""
+        skipped = len(self.own) - len(self.at)
+        asked, read = slice(first - skipped, end - skipped), slice(end)
         return RowSpots(self.following[asked], self.own[read], self.starts[asked], self.inside[read], self.at[asked])
 
 

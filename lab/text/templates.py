@@ -27,7 +27,7 @@ VALIDATION: tuple[str, ...] = tuple(_SETS["validation"])
 """Templates that no training problem uses; designs may be compared on them."""
 HELD_OUT: tuple[str, ...] = tuple(_SETS["held_out"])
 """Templates that no training problem uses. No design was chosen by its score on them, but errors in some of them
-suggested designs, such as even spacing (lab/models/even_spacing.py)."""
+suggested designs, such as even spacing (lab/parts/even_spacing.py)."""
 FRESH: tuple[str, ...] = tuple(_SETS["fresh"])
 """Further templates that no training problem uses. They were written after the errors in HELD_OUT had suggested other
 designs, and no design was chosen on them either."""

@@ -19,7 +19,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import AlignmentConfig
 from lab.errors import ModelError
-from lab.training.losses import base_model, tree_loss
+from lab.trees.losses import base_model, tree_loss
 
 DIGITS = "1234567890"
 

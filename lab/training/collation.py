@@ -6,13 +6,12 @@ from typing import Any
 import torch
 
 from lab.errors import ModelError
-from lab.models.paths import attends_along_paths
-from lab.models.prefix_tree import PrefixTree
-from lab.models.row_places import path_places, shareable, tree_places
-from lab.numbers.philox import philox
 from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample
 from lab.training.problem_sets import Row
+from lab.trees.layout import shareable, tree_inputs, tree_path_inputs
+from lab.trees.paths import attends_along_paths
+from lab.trees.prefix_tree import PrefixTree
 
 
 class PrefixTreeCollator:
@@ -24,36 +23,36 @@ class PrefixTreeCollator:
 
         Args:
             share_prefixes: whether examples share the nodes of their common beginning; if not, each has its own.
-            model: the model that the inputs are for, if it may need more than tokens (`lab.models.swapped_llama`).
+            model: the model that the inputs are for, if it may need more than tokens (`lab.trees.layout`).
         """
         self.share_prefixes, self.model = share_prefixes, model
         self.window: int | None = model and getattr(model.config, "sliding_window", None)
         """The sliding window of some layers, in tokens. Attention in a tree ignores it, so rows may not be longer."""
 
-    def of_rows(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
-        """Like `__call__`, for rows of a ProblemSet. Adds the index of the first row, and shifts place_ids at random.
+    def of_rows(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """Like `__call__`, for rows of a ProblemSet. Adds the index of the first row, and what parts draw for a batch.
 
         If the rows have aligned digits, it also adds visible_TT, which is True for the nodes that each node may see,
         and first_at and second_at (P, 2). These hold P pairs of nodes: the node that predicts a digit, and the node of
         the operand's digit at the same place.
         """
         inputs, tree = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
-        if "place_ids" in inputs:
-            inputs["place_ids"] = self._drawn(inputs["place_ids"], rows[0]["index"])
+        if inputs.get("part_inputs"):
+            inputs["part_inputs"] = self.model.drawn(inputs["part_inputs"], rows[0]["index"])
         inputs["index"] = torch.tensor(rows[0]["index"])
         if "first_at" in rows[0]:
             inputs["visible_TT"] = tree.visible()
             inputs |= {side: _aligned(rows, tree.paths, side) for side in ("first_at", "second_at")}
         return inputs
 
-    def __call__(self, batch: Sequence[EncodedExample]) -> dict[str, torch.Tensor]:
+    def __call__(self, batch: Sequence[EncodedExample]) -> dict[str, Any]:
         """The inputs of a PrefixTree of T nodes, and shift_labels (1, T): the token that each node should predict.
 
         Raises ModelError for a row that is longer than some layers of the model see.
         """
         return self._tree(batch)[0]
 
-    def _tree(self, batch: Sequence[EncodedExample]) -> tuple[dict[str, torch.Tensor], PrefixTree]:
+    def _tree(self, batch: Sequence[EncodedExample]) -> tuple[dict[str, Any], PrefixTree]:
         # The last prompt token predicts the answer and is never shared, so that each example has its own loss.
         most = [len(prompt) - 1 if self.share_prefixes else 0 for prompt, _ in batch]
         rows = [[*prompt, *completion[:-1]] for prompt, completion in batch]
@@ -71,17 +70,11 @@ class PrefixTreeCollator:
         }
         return inputs, tree
 
-    def _attended(self, tree: PrefixTree) -> dict[str, torch.Tensor]:
+    def _attended(self, tree: PrefixTree) -> dict[str, Any]:
         """What the model needs to know about the nodes, and which nodes each of them sees."""
         if attends_along_paths(self.model):
-            return {**tree.tokens_and_depths(), **path_places(self.model, tree)}
-        return {**tree.inputs(), **tree_places(self.model, tree)}
-
-    def _drawn(self, places_1T: torch.Tensor, index: int) -> torch.Tensor:
-        """Places (1, T) shifted by a random number, the same for the whole batch because examples share nodes."""
-        room = self.model.config.swapped_positions["places"] - int(places_1T.max())
-        start = philox("first place", index).random_raw() % (room + 1) if room > 0 else 0
-        return torch.where(places_1T > 0, places_1T + start, 0)
+            return {**tree.tokens_and_depths(), **tree_path_inputs(self.model, tree, supervised=True)}
+        return {**tree.inputs(), **tree_inputs(self.model, tree)}
 
 
 def _aligned(rows: Sequence[Row], paths: Sequence[Sequence[int]], side: str) -> torch.Tensor:

@@ -17,7 +17,7 @@ from lab.config.finetuning import ReplayConfig
 from lab.numbers.philox import philox
 from lab.text.documentation import TRAINING, documentation
 from lab.text.examples import IGNORED
-from lab.training.losses import AnswerLoss, divergence
+from lab.trees.losses import AnswerLoss, divergence
 
 
 class ReplayLoss:

@@ -29,8 +29,8 @@ from lab.text.examples import IGNORED
 from lab.training.callbacks import KeepSteps, MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.checkpoints import last_checkpoint, undamaged
 from lab.training.loggers import logger_callbacks
-from lab.training.losses import AnswerLoss, tree_loss
 from lab.training.problem_sets import Row, TrainingSets
+from lab.trees.losses import AnswerLoss, tree_loss
 
 
 @dataclass(frozen=True)

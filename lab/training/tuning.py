@@ -5,14 +5,13 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import FinetuneConfig
 from lab.models import adapters, swaps
-from lab.models.paths import attend_along_paths
 from lab.training.alignment_loss import AlignedLoss
 from lab.training.collation import PrefixTreeCollator
-from lab.training.losses import AnswerLoss, tree_loss
 from lab.training.problem_sets import TrainingSets
 from lab.training.replay_loss import ReplayLoss
 from lab.training.trainer import Training
-from lab.training.walk_loss import WalkLoss
+from lab.trees.losses import AnswerLoss, tree_loss
+from lab.trees.paths import attend_along_paths
 
 
 def adapter_training(
@@ -29,9 +28,14 @@ def adapter_training(
         config.seed,
         collator.of_rows,
         answer_loss(config, tokenizer),
-        rates=dict.fromkeys(("same_place", "walk_bias"), config.training.bias_learning_rate),
+        rates=dict.fromkeys(biased(model), config.training.bias_learning_rate),
         beside={swaps.FILE: config.swap.model_dump_json(indent=2)},
     )
+
+
+def biased(model: PreTrainedModel) -> list[str]:
+    """The names of the parts whose weights are added to attention scores."""
+    return [f"parts.{kind}" for kind, part in getattr(model, "parts", {}).items() if part.biases]
 
 
 def answer_loss(config: FinetuneConfig, tokenizer: PreTrainedTokenizerBase) -> AnswerLoss:
@@ -39,6 +43,4 @@ def answer_loss(config: FinetuneConfig, tokenizer: PreTrainedTokenizerBase) -> A
     method, loss = config.training, tree_loss
     if method.alignment.first or method.alignment.second:
         loss = AlignedLoss(method.alignment)
-    if method.walk_weight:
-        loss = WalkLoss(method.walk_weight, loss)
     return ReplayLoss(method.replay, tokenizer, loss) if method.replay.tokens else loss

@@ -4,8 +4,7 @@ import graft_walks
 import pytest
 import torch
 
-from lab.config.finetuning import LocalityConfig, Swap, TextPositionsConfig, WalkConfig
-from lab.config.notation import FormatConfig
+from lab.config.finetuning import Swap
 from lab.config.schema import ModelConfig
 from lab.models import swaps
 
@@ -14,10 +13,8 @@ QUESTION, ANSWER = "581 + 417 =", "0998"
 
 @pytest.fixture
 def model(toy_model):
-    swap = Swap(
-        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(walk=WalkConfig(heads=2))),
-        format=FormatConfig(reverse="none", pad="answer", carry_place=True),
-    )
+    parts = {"coupled": {}, "walk": {"heads": 2}}
+    swap = Swap.model_validate({"parts": parts, "format": {"reverse": "none", "pad": "answer", "carry_place": True}})
     model, tokenizer = swaps.load(ModelConfig(name=str(toy_model), dtype="float32", device="cpu"), swap)
     row = graft_walks.row_of(
         model, tokenizer.encode(QUESTION), [*tokenizer.encode(ANSWER, add_special_tokens=False), 0]
@@ -43,11 +40,12 @@ def test_the_place_that_decides_is_the_nearest_whose_digits_do_not_add_up_to_nin
 def test_an_edit_does_what_it_says(model, bias, edit):
     """Heads that are very unlikely to stop stop nowhere."""
     model, row = model
-    torch.nn.init.constant_(model.walk_bias.bias, bias)
+    walk = model.parts["walk"]
+    torch.nn.init.constant_(walk.bias, bias)
     with torch.inference_mode():
         expected = model(row.ids_T[None]).logits
-        torch.nn.init.zeros_(model.walk_bias.bias)
-        model.walk_hook = graft_walks.editing(edit, row)
+        torch.nn.init.zeros_(walk.bias)
+        walk.watch(graft_walks.editing(edit, row))
         torch.testing.assert_close(model(row.ids_T[None]).logits, expected)
-        model.walk_hook = graft_walks.editing("the right place", row)
+        walk.watch(graft_walks.editing("the right place", row))
         assert not torch.allclose(model(row.ids_T[None]).logits, expected)

@@ -9,11 +9,11 @@ from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from lab.errors import ModelError
 from lab.inference import local
-from lab.inference import prefill as reading
-from lab.inference.cache import RaggedCache
+from lab.trees import prefill as reading
 from lab.inference.engine import GREEDY, Request, Sampling
 from lab.inference.local import LocalEngine
 from lab.inference.speculation import Drafter, Passages
+from lab.trees.cache import RaggedCache
 
 RULE = "def add(a, b):\n    total = int(a[-3:]) + int(b[-3:]) + carry\n    carry = total // 1000\n"
 

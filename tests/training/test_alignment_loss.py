@@ -5,14 +5,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from lab.config.finetuning import AlignmentConfig, LoraConfig
 from lab.errors import ModelError
 from lab.models import adapters
-from lab.models.paths import attend_along_paths
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.text.wording import Wording
 from lab.training.alignment_loss import AlignedLoss, check_aligned, log_attention
 from lab.training.collation import PrefixTreeCollator
-from lab.training.losses import tree_loss
 from lab.training.problem_sets import Rows, Selection, problem_set
+from lab.trees.losses import tree_loss
+from lab.trees.paths import attend_along_paths
 
 HEADS = AlignmentConfig(first=[(1, 0)], second=[(0, 3)], weight=0.5)
 

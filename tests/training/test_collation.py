@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM
 
-from lab.config.finetuning import Swap, TextPositionsConfig
-from lab.config.notation import FormatConfig
+from lab.config.finetuning import Swap
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import swaps
 from lab.text.examples import IGNORED, EncodedExample
 from lab.training.collation import PrefixTreeCollator
-from lab.training.losses import tree_loss
+from lab.trees.losses import tree_loss
 
 TWO = [EncodedExample([1, 2, 7, 3], [9, 0]), EncodedExample([1, 2, 4, 3], [8, 0])]
 
@@ -49,9 +48,9 @@ def test_a_problem_that_comes_twice_counts_twice():
 
 @pytest.mark.parametrize("share", [True, False])
 def test_loss_and_gradients_along_paths_are_those_of_one_example_at_a_time(toy_model, share):
-    swap = Swap(positions=TextPositionsConfig(kind="coupled"), format=FormatConfig(reverse="total"))
+    swap = Swap.model_validate({"parts": {"coupled": {}}, "format": {"reverse": "total"}})
     model, tokenizer = swaps.load(ModelConfig(name=str(toy_model), dtype="float32", device="cpu"), swap)
-    torch.nn.init.normal_(model.same_place.bias)
+    torch.nn.init.normal_(model.parts["coupled"].bias)
     texts = [("12 + 345 =", " 753"), ("12 + 9 =", " 12"), ("and 5 + 6 =", " 11"), ("12 + 345 =", " 753")]
     batch = [EncodedExample(tokenizer.encode(a), [*tokenizer.encode(b), 0]) for a, b in texts]
     whole = tree_loss(model, PrefixTreeCollator(share, model)(batch))

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, kl_div
 
-from lab.training.losses import divergence, negative_log_likelihood
+from lab.trees.losses import divergence, negative_log_likelihood
 
 LOGITS, OTHERS, LABELS = (
     torch.tensor([[0.5, -2.0, 3.0], [90.0, 0.0, -90.0]]),

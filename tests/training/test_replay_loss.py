@@ -6,8 +6,8 @@ from lab.config.schema import ModelConfig
 from lab.models import adapters, pretrained
 from lab.text.documentation import HELD_OUT, TRAINING, documentation
 from lab.training.collation import PrefixTreeCollator
-from lab.training.losses import tree_loss
 from lab.training.replay_loss import ReplayLoss, change
+from lab.trees.losses import tree_loss
 
 TEXT = torch.tensor([[40, 72, 84, 84, 79, 12, 221, 90]])
 ROWS = [{"prompt_ids": [17, 11, 18, 29], "completion_ids": [19, 0], "index": 5}]

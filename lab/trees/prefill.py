@@ -1,6 +1,6 @@
 """Reads prompts into a cache, computing shared beginnings once.
 
-Prompts are merged into prefix trees (`lab.models.prefix_tree`), only a few prompts in each, because the states of a
+Prompts are merged into prefix trees (`lab.trees.prefix_tree`), only a few prompts in each, because the states of a
 tree take memory. If the prompts of a group share a longer beginning, such as a rule, it is computed once for all trees
 in all batches. It is computed separately, so its states do not depend on the other prompts.
 
@@ -17,15 +17,15 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, PreTrainedModel
 
-from lab.inference.cache import RaggedCache, States
-from lab.models.paths import Paths, attends_along_paths, path_inputs, path_rows
-from lab.models.prefix_tree import PrefixTree
-from lab.models.row_places import biases_places, shareable, tree_places
+from lab.trees.cache import RaggedCache, States
+from lab.trees.layout import has_pairs, shareable, tree_inputs, tree_path_inputs
+from lab.trees.paths import Paths, attends_along_paths
+from lab.trees.prefix_tree import PrefixTree
 
 _TOKENS_A_TREE = {"cpu": 2048, "cuda": 8192}
 """Maximum number of nodes in a tree, by device."""
 _BIASED_TOKENS_A_TREE = {"cpu": 512, "cuda": 2048}
-"""The same limits for models whose heads have biases of their own, which are tables over all pairs of nodes."""
+"""The same limits for models with parts that need tables over all pairs of nodes."""
 _SHORTEST_START = 64
 """A shared beginning is computed separately only if it has at least this many tokens. For a shorter one, a separate
 forward pass costs more than computing it in every tree."""
@@ -54,7 +54,7 @@ class PromptReader:
         for start, members in itertools.groupby(chosen, self.starts.__getitem__):
             rests = [self.prompts[i][len(start) :] for i in members]
             shared, longest = len(_common_start(rests)), max(map(len, rests))
-            limits = _BIASED_TOKENS_A_TREE if biases_places(self.model) else _TOKENS_A_TREE
+            limits = _BIASED_TOKENS_A_TREE if has_pairs(self.model) else _TOKENS_A_TREE
             most = limits[self.model.device.type]
             count = max(1, (most - shared) // max(1, longest - shared))
             for piece in (rests[k : k + count] for k in range(0, len(rests), count)):
@@ -73,8 +73,7 @@ class PromptReader:
             cache.update(keys, values, layer)
         output = self.model(
             input_ids=inputs["input_ids"],
-            **{"position_ids": inputs["position_ids"] + known} | tree_places(self.model, tree, start),
-            **self._seen(tree, known),
+            **{"position_ids": inputs["position_ids"] + known} | self._inputs(tree, start),
             past_key_values=cache,
             logits_to_keep=torch.tensor([path[-1] for path in tree.paths], device=device),
         )
@@ -82,14 +81,15 @@ class PromptReader:
         nodes_BL = pad_sequence(paths, batch_first=True).to(device)
         return output.logits[0], [(_along(keys, nodes_BL), _along(values, nodes_BL)) for keys, values in _layers(cache)]
 
-    def _seen(self, tree: PrefixTree, known: int) -> dict[str, Any]:
-        """Which tokens each node of a tree sees, if the tree follows `known` tokens."""
-        if attends_along_paths(self.model) and not biases_places(self.model):
-            inputs = {name: part.to(self.model.device) for name, part in path_inputs(path_rows(tree), known).items()}
-            paths = Paths(*(inputs[name] for name in Paths._fields))
-            return {"attention_mask": inputs["attention_mask"], "paths": paths}
-        mask_11TT = tree.inputs(self.model.device)["attention_mask"]
-        return {"attention_mask": pad(mask_11TT, (known, 0), value=True)}
+    def _inputs(self, tree: PrefixTree, start: tuple[int, ...]) -> dict[str, Any]:
+        """Which tokens each node of a tree sees, and what parts must know about the nodes. The tree follows `start`."""
+        device = self.model.device
+        if not attends_along_paths(self.model) or has_pairs(self.model):
+            mask_11TT = pad(tree.inputs(device)["attention_mask"], (len(start), 0), value=True)
+            return {"attention_mask": mask_11TT, **tree_inputs(self.model, tree, start)}
+        given = tree_path_inputs(self.model, tree, start)
+        paths = Paths(*(given.pop(name).to(device) for name in Paths._fields))
+        return {**given, "attention_mask": given["attention_mask"].to(device), "paths": paths}
 
     def _states_of(self, start: tuple[int, ...]) -> States:
         """The states of a shared beginning. Only those of the latest one are kept, because the requests of a group come

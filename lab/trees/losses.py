@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 
 import torch
 
-from lab.models.paths import Paths
-from lab.models.row_places import PLACED
 from lab.text.examples import IGNORED
+from lab.trees.paths import Paths
 
 TOKENS_AT_ONCE = {"cpu": 16, "cuda": 2048}
 """Tokens whose probabilities are computed at once: on a CPU few enough that they stay in its cache, on a GPU few enough
@@ -29,8 +28,9 @@ def base_model(model: Any) -> Any:
     return whole.get_base_model() if hasattr(whole, "get_base_model") else whole
 
 
-def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The summed loss of the answer tokens of a prefix tree; `inputs` is the output of a `PrefixTreeCollator`.
+def tree_loss(model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+    """The summed loss of the answer tokens of a prefix tree, and in training the losses of the model's parts; `inputs`
+    is the output of a `PrefixTreeCollator`.
 
     The head over 49,152 words costs as much as a quarter of SmolLM2's layers, so it is applied only to the states that
     predict answer tokens. TRL's own fused head also measures entropy and accuracy, but reaches only two thirds of this
@@ -38,16 +38,17 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
     """
     labels_T = inputs["shift_labels"][0]
     answers_A = (labels_T != IGNORED).nonzero()[:, 0]
-    logits_1AV = model(
+    output = model(
         input_ids=inputs["input_ids"],
         position_ids=inputs["position_ids"],
         attention_mask=inputs["attention_mask"],
         logits_to_keep=answers_A,
         use_cache=False,
-        **{name: inputs[name] for name in PLACED if name in inputs},
+        **({"part_inputs": inputs["part_inputs"]} if "part_inputs" in inputs else {}),
         **({"paths": Paths(*(inputs[name] for name in Paths._fields))} if "found_N" in inputs else {}),
-    ).logits
-    return negative_log_likelihood(logits_1AV[0], labels_T[answers_A])
+    )
+    total = negative_log_likelihood(output.logits[0], labels_T[answers_A])
+    return total if output.loss is None else total + output.loss
 
 
 def negative_log_likelihood(logits_TV: torch.Tensor, labels_T: torch.Tensor) -> torch.Tensor:

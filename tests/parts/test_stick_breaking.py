@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.errors import ModelError
-from lab.models.stick_breaking import Downward, sharpened, stick_breaking_weights
+from lab.parts.stick_breaking import Downward, sharpened, stick_breaking_weights
 from lab.probing.bridge import bridge
 from tests.models.test_scratch import tiny
 

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.models.coupled import FAR_KIND, HIDDEN, hide, text_positions
-from lab.models.same_place import pairs
+from lab.parts.coupled import FAR_KIND, HIDDEN, hide, text_positions
+from lab.parts.same_place import pairs
 from lab.text.places import RowSpots, row_spots, row_spots_downward
 
 

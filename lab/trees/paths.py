@@ -18,9 +18,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from lab.models.even_spacing import EvenSpacing, spaced_attention
-from lab.models.prefix_tree import PrefixTree
-from lab.models.walking_heads import Walk
+from lab.trees.prefix_tree import PrefixTree
 
 LONGEST = 32
 """The largest number of queries in a row."""
@@ -106,8 +104,7 @@ def path_attention(
     attention_mask: torch.Tensor | None,
     scaling: float | None = None,
     paths: Paths | None = None,
-    walk: Walk | None = None,
-    spacing: EvenSpacing | None = None,
+    acts: Sequence[Any] = (),
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attention of the nodes of a tree, each along its own path. Without `paths` it is the attention of transformers.
@@ -120,44 +117,86 @@ def path_attention(
         attention_mask: True for visible keys, (B, 1, Q, K), or what is added to the scores, (B, H, Q, K).
         scaling: factor on the products of queries and keys; 1 / sqrt(D) if not given.
         paths: the nodes of each row.
-        walk: how the layer's last heads walk down the places, if they do; what they find is added to their output.
-        spacing: how attention to digits is rotated, if numbers are evenly spaced.
+        acts: what the model's parts do in this forward pass (`lab.parts.part.Act`).
 
     Returns the output (1, N, H, D), and None in place of the attention weights.
     """
     scale = scaling or query.shape[-1] ** -0.5
-    to_words, to_digits = (query, query) if spacing is None else spacing.both(query)
+    two = next((act.queries for act in acts if act.queries), None)
     if paths is None:
-        if spacing is None:
+        if two is None:
             out_BQHD = _attention(module, query, key, value, attention_mask, scaling=scale, **others)
         else:
             assert attention_mask is not None
-            digits_BK = spacing.digits_BK
-            out_BHQD = spaced_attention((to_words, to_digits), key, value, attention_mask, digits_BK, scale)
-            out_BQHD = out_BHQD.transpose(1, 2)
-        return out_BQHD if walk is None else walk.added(out_BQHD, to_digits * scale, key, value), None
+            to_words, query, digits_BK = two(query)
+            out_BQHD = two_query_attention((to_words, query), key, value, attention_mask, digits_BK, scale)
+            out_BQHD = out_BQHD.transpose(1, 2)
+        return _with_found(module, acts, out_BQHD, query, key, value, scale), None
     assert attention_mask is not None
     (rows, queries), groups = paths.queries_BQ.shape, key.shape[1]
-    query_RQD = _gathered(to_digits, paths.queries_BQ, groups)
+    query_RQD = _gathered(query, paths.queries_BQ, groups)
     key_RKD, value_RKD = (_gathered(states, paths.keys_BK, groups) for states in (key, value))
-    if spacing is not None:
-        words_RQD, digits_BK = _gathered(to_words, paths.queries_BQ, groups), spacing.digits_BK[0, paths.keys_BK]
-        to_words, to_digits = (part.view(rows, -1, queries, part.shape[-1]) for part in (words_RQD, query_RQD))
-        key_BGKD, value_BGKD = (part.unflatten(0, (rows, groups)) for part in (key_RKD, value_RKD))
-        out_RQD = spaced_attention((to_words, to_digits), key_BGKD, value_BGKD, attention_mask, digits_BK, scale)
+    query_BHQD = query_RQD.view(rows, -1, queries, query_RQD.shape[-1])
+    key_BGKD, value_BGKD = (part.unflatten(0, (rows, groups)) for part in (key_RKD, value_RKD))
+    if two is not None:
+        to_words, query_BHQD, digits_BK = two(query_BHQD)
+        out_RQD = two_query_attention((to_words, query_BHQD), key_BGKD, value_BGKD, attention_mask, digits_BK, scale)
     elif attention_mask.dtype == torch.bool:
         out_RQD = _PathProduct.apply(query_RQD * scale, key_RKD, value_RKD, attention_mask[:, 0], paths.lengths_B)
     else:
-        mask_RQK = attention_mask.reshape(len(query_RQD), query_RQD.shape[1], -1)
+        mask_RQK = attention_mask.expand(-1, query.shape[1], -1, -1).reshape(len(query_RQD), query_RQD.shape[1], -1)
         scores_RQK = torch.baddbmm(mask_RQK, query_RQD, key_RKD.transpose(1, 2), alpha=scale)
         out_RQD = torch.bmm(scores_RQK.softmax(-1), value_RKD)
     out_BQHD = out_RQD.view(rows, -1, queries, out_RQD.shape[-1]).transpose(1, 2)
-    if walk is not None:
-        query_BHQD = (query_RQD * scale).view(rows, -1, queries, query_RQD.shape[-1])
-        out_BQHD = walk.added(
-            out_BQHD, query_BHQD, *(part.unflatten(0, (rows, groups)) for part in (key_RKD, value_RKD))
-        )
+    out_BQHD = _with_found(module, acts, out_BQHD, query_BHQD, key_BGKD, value_BGKD, scale)
     return out_BQHD.flatten(0, 1).index_select(0, paths.found_N)[None], None
+
+
+def _with_found(
+    module: Any,
+    acts: Sequence[Any],
+    out_BQHD: torch.Tensor,
+    query_BHQD: torch.Tensor,
+    key_BGKD: torch.Tensor,
+    value_BGKD: torch.Tensor,
+    scale: float,
+) -> torch.Tensor:
+    """The output of the heads, with what parts add to it."""
+    for act in acts:
+        if act.found:
+            out_BQHD = act.found(module.layer_idx, out_BQHD, query_BHQD * scale, key_BGKD, value_BGKD)
+    return out_BQHD
+
+
+def two_query_attention(
+    queries: tuple[torch.Tensor, torch.Tensor],
+    key_BGKD: torch.Tensor,
+    value_BGKD: torch.Tensor,
+    mask_BHQK: torch.Tensor,
+    digits_BK: torch.Tensor,
+    scale: float,
+) -> torch.Tensor:
+    """Attention in which digits are seen by other queries than words. Returns (B, H, Q, D).
+
+    Args:
+        queries: those that attend to words, and those that attend to digits, (B, H, Q, D) each.
+        key_BGKD: the keys.
+        value_BGKD: the values.
+        mask_BHQK: what is added to the scores; 1 may stand for all heads.
+        digits_BK: whether each key is a digit.
+        scale: factor on the products of queries and keys.
+    """
+    groups = key_BGKD.shape[1]
+    # the heads of a group share their keys, so that keys need not be copied
+    to_words, to_digits = (
+        part.unflatten(1, (groups, -1)).flatten(2, 3) @ key_BGKD.transpose(-1, -2) for part in queries
+    )
+    heads, count = queries[0].shape[1] // groups, queries[0].shape[2]
+    digits_B111K = digits_BK[:, None, None, None]
+    scores = torch.where(digits_B111K, *(part.unflatten(2, (heads, count)) for part in (to_digits, to_words))) * scale
+    scores = scores + mask_BHQK.expand(-1, groups * heads, -1, -1).unflatten(1, (groups, heads))
+    weights = scores.softmax(-1, dtype=torch.float32).to(value_BGKD.dtype)
+    return (weights.flatten(2, 3) @ value_BGKD).unflatten(2, (heads, count)).flatten(1, 2)
 
 
 def _attention(
@@ -266,9 +305,8 @@ def attends_along_paths(model: Any) -> bool:
 
 
 def attend_along_paths(model: Any) -> None:
-    """Makes a model compute the attention of trees along their paths, if it uses SDPA. Models with ALiBi stay as they
-    are, because their distances are counted along a row."""
-    if _attention_of(model) == "sdpa" and getattr(model, "alibi", None) is None:
+    """Makes a model compute the attention of trees along their paths, if it uses SDPA."""
+    if _attention_of(model) == "sdpa":
         model.set_attn_implementation(PATH_ATTENTION)
 
 

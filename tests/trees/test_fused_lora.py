@@ -3,7 +3,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from torch import nn
 
-from lab.models.fused_lora import LoraProduct, fuse, round_adapters
+from lab.trees.fused_lora import LoraProduct, fuse, round_adapters
 
 
 class Two(nn.Module):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lab.models import paths as paths_module
-from lab.models.paths import (
+from lab.trees import paths as paths_module
+from lab.trees.paths import (
     LONGEST,
     ROWS_AT_ONCE,
     Paths,
@@ -17,7 +17,7 @@ from lab.models.paths import (
     path_inputs,
     path_rows,
 )
-from lab.models.prefix_tree import PrefixTree
+from lab.trees.prefix_tree import PrefixTree
 
 sequences = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=70), min_size=1, max_size=3 * ROWS_AT_ONCE)
 

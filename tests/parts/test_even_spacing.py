@@ -5,12 +5,14 @@ import torch
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from lab.config.finetuning import LocalityConfig, Swap, TextPositionsConfig, WalkConfig
+from lab.config.finetuning import Swap
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
 from lab.models import swaps
-from lab.models.even_spacing import EvenSpacing, spaced_attention, spaced_ids
+from lab.parts.even_spacing import EvenSpacing, EvenSpacingConfig, spaced_ids
+from lab.parts.part import Step
 from lab.text.places import row_spots, row_spots_downward
+from lab.trees.paths import two_query_attention
 
 AS_WRITTEN = FormatConfig(reverse="none", pad="answer", carry_place=True)
 
@@ -60,17 +62,21 @@ def test_words_are_seen_by_text_ids_and_digits_by_even_ids():
 
     weights = (torch.where(is_digit, scores(even), scores(text)) / 4 + mask).softmax(-1)
     ids = torch.where(is_digit, even, text)
-    spacing = EvenSpacing.from_turns(rotary, query, torch.stack([text - ids, even - ids], -1), is_digit)
+    part = EvenSpacing(EvenSpacingConfig(), operands=2)
+    inputs = {"turns_BQ2": torch.stack([text - ids, even - ids], -1), "digits_BK": is_digit}
     queries, keys = rotated(ids)
-    found = spaced_attention(spacing.both(queries), keys, value, mask, is_digit, 1 / 4)
+    *both, digits = part.act(inputs, Step(query, rotary, training=False)).queries(queries)
+    found = two_query_attention(tuple(both), keys, value, mask, digits, 1 / 4)
     assert torch.allclose(found, weights @ value.repeat_interleave(2, 1), atol=1e-5)
 
 
 def answers(toy_model, spacing: int) -> list[torch.Tensor]:
     """What follows the first digit of an answer, with few and with many words between the numbers. Digits see no words,
     and the text begins with a digit, so only distances can tell the texts apart."""
-    locality = LocalityConfig(words="none", spacing=spacing, walk=WalkConfig(heads=3, layers=(0, 1)))
-    swap = Swap(positions=TextPositionsConfig(kind="coupled", locality=locality), format=AS_WRITTEN)
+    parts: dict = {"coupled": {"words": "none"}, "walk": {"heads": 3, "layers": (0, 1)}}
+    if spacing:
+        parts["even_spacing"] = {"distance": spacing}
+    swap = Swap.model_validate({"parts": parts, "format": AS_WRITTEN})
     model, tokenizer = swaps.load(ModelConfig(name=str(toy_model), dtype="float32", device="cpu"), swap)
     texts = ["581 + 417 = 0", "581 birds came in spring, and long after that, in autumn, 417 more. In all: 0"]
     with torch.inference_mode():

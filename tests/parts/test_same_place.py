@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import LlamaConfig
 
-from lab.models.same_place import NEIGHBOURS, NUMBERS, SamePlaceBias, SamePlaceLayer, pairs
+from lab.parts.same_place import NEIGHBOURS, NUMBERS, KindBias, SamePlace, SamePlaceConfig, one_hot, pairs
 from lab.text.places import row_spots
 
 KINDS = 1 + NUMBERS * (2 * NEIGHBOURS + 1)
@@ -96,30 +95,23 @@ def test_while_a_sum_is_written_the_digits_of_its_place_are_those_that_are_added
 
 
 def test_the_bias_is_a_number_for_each_layer_head_and_kind_and_nothing_for_kind_0():
-    bias = SamePlaceBias(layers=2, heads=3)
-    torch.nn.init.ones_(bias.bias)
-    assert bias().shape == (2, 3, KINDS)
-    assert bias()[..., 0].count_nonzero() == 0
-    assert bias()[..., 1:].eq(1).all()
+    part = SamePlace(SamePlaceConfig(), layers=2, heads=3)
+    torch.nn.init.ones_(part.bias)
+    assert part.table().shape == (2, 3, KINDS)
+    assert part.table()[..., 0].count_nonzero() == 0
+    assert part.table()[..., 1:].eq(1).all()
 
 
 def test_a_layer_adds_its_own_numbers_to_the_scores_of_pairs():
-    config = LlamaConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=2, intermediate_size=8)
-    config._attn_implementation = "eager"
-    layer = SamePlaceLayer(config, 1).eval()
-    bias_LHC = torch.zeros(2, 2, KINDS)
-    bias_LHC[1, 1, 5] = 30.0  # so large that the second head looks nowhere else
+    table_LHC = torch.zeros(2, 2, KINDS)
+    table_LHC[1, 1, 5] = 30.0
     kinds_BQK = torch.tensor([[[0, 0, 0], [0, 0, 0], [5, 0, 0]]])
-    one_hot_BQKC = torch.nn.functional.one_hot(kinds_BQK, KINDS).float()
-    seen = []
-    layer.self_attn.register_forward_hook(lambda module, inputs, output: seen.append(output[1]))
-    still = (torch.ones(1, 3, 4), torch.zeros(1, 3, 4))
+    act = KindBias(table_LHC, one_hot(kinds_BQK, KINDS).float())
     mask = torch.full((3, 3), -1e9).triu(1)[None, None]
-    layer(torch.randn(1, 3, 8), mask, bias_LHC, one_hot_BQKC, position_embeddings=still)
-    pattern_HQK = seen[0][0]
-    assert pattern_HQK[1, 2, 0] > 0.999
-    assert pattern_HQK[0, 2, 0] < 0.99
-    assert pattern_HQK[1, 1, 0] < 0.99
+    assert torch.equal(act.mask(0, mask), mask.expand(-1, 2, -1, -1))
+    added = act.mask(1, mask) - mask
+    assert added[0, 1, 2, 0] == 30
+    assert added.count_nonzero() == 1
 
 
 def test_digits_of_other_alphabets_are_text():

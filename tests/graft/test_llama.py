@@ -4,88 +4,58 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from lab.config.finetuning import (
-    DigitTokensConfig,
-    LocalityConfig,
-    LoraConfig,
-    Swap,
-    TextPositionsConfig,
-    TextTokenizerConfig,
-    WalkConfig,
-)
+from lab.config.finetuning import DigitTokensConfig, LoraConfig, Swap, TextTokenizerConfig
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
-from lab.inference.cache import RaggedCache
+from lab.graft.llama import added_mask
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
-from lab.inference.prefill import PromptReader
 from lab.models import adapters, loading, swaps
-from lab.models.coupled import FAR_KIND
-from lab.models.paths import Paths, attend_along_paths, attends_along_paths
-from lab.models.prefix_tree import PrefixTree
-from lab.models.row_places import path_places, shareable, tree_places
-from lab.models.same_place import SamePlaceBias
-from lab.models.walking_heads import WalkBias
+from lab.parts.coupled import FAR_KIND, Coupled
+from lab.parts.part import Step
 from lab.text.examples import EncodedExample
 from lab.training.collation import PrefixTreeCollator
-from lab.training.losses import tree_loss
+from lab.trees.cache import RaggedCache
+from lab.trees.layout import shareable, tree_inputs, tree_path_inputs
+from lab.trees.losses import tree_loss
+from lab.trees.paths import Paths, attend_along_paths, attends_along_paths
+from lab.trees.prefill import PromptReader
+from lab.trees.prefix_tree import PrefixTree
 
 REVERSED = FormatConfig(reverse="integer")
+AS_WRITTEN = FormatConfig(reverse="none", pad="answer", carry_place=True)
 TWO_DIGITS = TextTokenizerConfig(digits=DigitTokensConfig(kind="k_digit", k=2))
-COUPLED = TextPositionsConfig(kind="coupled")
+
+
+def swap_with(format: FormatConfig, **parts: dict) -> Swap:
+    return Swap.model_validate({"parts": parts, "format": format})
+
+
+TOTAL, ANSWER = FormatConfig(reverse="total"), FormatConfig(reverse="answer")
+WALK = {"heads": 3, "layers": (1, 1)}
 SWAPS = {
-    "nope": Swap(positions=TextPositionsConfig(kind="nope")),
-    "alibi": Swap(positions=TextPositionsConfig(kind="alibi")),
-    "places": Swap(positions=TextPositionsConfig(places=40), format=REVERSED),
-    "places in alibi": Swap(positions=TextPositionsConfig(kind="alibi", places=40), format=REVERSED),
-    "same place": Swap(positions=TextPositionsConfig(same_place=True), format=FormatConfig(reverse="total")),
-    "same place and all": Swap(
-        positions=TextPositionsConfig(kind="alibi", places=40, same_place=True), format=REVERSED
-    ),
-    "coupled": Swap(positions=COUPLED, format=FormatConfig(reverse="total")),
-    "coupled, only answers reversed": Swap(positions=COUPLED, format=FormatConfig(reverse="answer")),
-    "coupled in one layer": Swap(
-        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(window=0, layers=(1, 1))),
-        format=FormatConfig(reverse="total"),
-    ),
-    "coupled, far digits seen": Swap(
-        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far="seen", far_at_most=3)),
-        format=FormatConfig(reverse="total"),
-    ),
-    "coupled, far digits fade": Swap(
-        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far="fading")),
-        format=FormatConfig(reverse="answer"),
-    ),
-    "coupled, nothing reversed": Swap(
-        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(walk=WalkConfig(heads=3, layers=(1, 1)))),
-        format=FormatConfig(reverse="none", pad="answer", carry_place=True),
-    ),
-    "coupled, far digits fade, nothing reversed": Swap(
-        positions=TextPositionsConfig(
-            kind="coupled", locality=LocalityConfig(far="fading", walk=WalkConfig(heads=3, layers=(1, 1)))
-        ),
-        format=FormatConfig(reverse="none", pad="answer", carry_place=True),
-    ),
-    "coupled, far digits fade, nearest word": Swap(
-        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far="fading", words="nearest")),
-        format=FormatConfig(reverse="total"),
-    ),
-    "coupled, evenly spaced": Swap(
-        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(spacing=3)),
-        format=FormatConfig(reverse="total"),
-    ),
-    "coupled, evenly spaced, nothing reversed": Swap(
-        positions=TextPositionsConfig(
-            kind="coupled", locality=LocalityConfig(spacing=3, walk=WalkConfig(heads=3, layers=(1, 1)))
-        ),
-        format=FormatConfig(reverse="none", pad="answer", carry_place=True),
-    ),
+    "nope": swap_with(FormatConfig(), nope={}),
+    "alibi": swap_with(FormatConfig(), alibi={}),
+    "places": swap_with(REVERSED, place_embeddings={"places": 40}),
+    "places in alibi": swap_with(REVERSED, alibi={}, place_embeddings={"places": 40}),
+    "same place": swap_with(TOTAL, same_place={}),
+    "same place and all": swap_with(REVERSED, alibi={}, place_embeddings={"places": 40}, same_place={}),
+    "coupled": swap_with(TOTAL, coupled={}),
+    "coupled, only answers reversed": swap_with(ANSWER, coupled={}),
+    "coupled in one layer": swap_with(TOTAL, coupled={"window": 0, "layers": (1, 1)}),
+    "coupled, far digits seen": swap_with(TOTAL, coupled={"far": "seen", "far_at_most": 3}),
+    "coupled, far digits fade": swap_with(ANSWER, coupled={"far": "fading"}),
+    "coupled, nothing reversed": swap_with(AS_WRITTEN, coupled={}, walk=WALK),
+    "coupled, far digits fade, nothing reversed": swap_with(AS_WRITTEN, coupled={"far": "fading"}, walk=WALK),
+    "coupled, far digits fade, nearest word": swap_with(TOTAL, coupled={"far": "fading", "words": "nearest"}),
+    "coupled, evenly spaced": swap_with(TOTAL, coupled={}, even_spacing={}),
+    "coupled, evenly spaced, nothing reversed": swap_with(AS_WRITTEN, coupled={}, even_spacing={}, walk=WALK),
     "two digits": Swap(tokenizer=TWO_DIGITS),
     "hints": Swap(format=FormatConfig(index_hints="both")),
 }
-CAUSAL = [name for name, swap in SWAPS.items() if not swap.positions.locality.walk.heads]
+CAUSAL = [name for name, swap in SWAPS.items() if "walk" not in swap.parts]
 """In the others, places depend on how long the numbers of a question become."""
 TEXTS = ["12 + 345 =", "7 + 8 =", "x 90817 and 33"]
 
@@ -96,13 +66,10 @@ def load(toy_model, swap: Swap):
 
 def with_trained_places(model):
     torch.manual_seed(1)
-    if model.place_embeddings is not None:
-        torch.nn.init.normal_(model.place_embeddings.weight, std=0.5)
-    for module in model.modules():
-        if isinstance(module, SamePlaceBias | WalkBias):
-            torch.nn.init.normal_(module.bias, std=2)
-        if isinstance(module, SamePlaceBias) and module.slopes is not None:
-            torch.nn.init.normal_(module.slopes, std=0.5)
+    for name, weight in model.named_parameters():
+        if name.startswith("parts."):
+            scale = 2 if name.endswith("bias") else 0.5
+            torch.nn.init.normal_(weight, std=scale)
     return model
 
 
@@ -114,7 +81,7 @@ def swapped(request, toy_model):
 
 @pytest.mark.parametrize("places", [1, 40])
 def test_places_change_no_bit_before_they_are_trained(toy_model, places):
-    swap = Swap(positions=TextPositionsConfig(places=places), format=REVERSED)
+    swap = swap_with(REVERSED, place_embeddings={"places": places})
     model, tokenizer = load(toy_model, swap)
     plain = LlamaForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").eval()
     ids = tokenizer.encode("1 + 2 = 3" if places == 1 else "123 + 45 = 168", return_tensors="pt")
@@ -127,7 +94,7 @@ def test_a_bias_of_places_changes_no_bit_before_it_is_trained(toy_model):
     plain = LlamaForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").eval()
     tree = PrefixTree([tokenizer.encode(text) for text in ("12 + 345 = 1", "12 + 347 = 82")])
     with torch.inference_mode():
-        assert torch.equal(model(**tree.inputs(), **tree_places(model, tree)).logits, plain(**tree.inputs()).logits)
+        assert torch.equal(model(**tree.inputs(), **tree_inputs(model, tree)).logits, plain(**tree.inputs()).logits)
 
 
 def test_a_coupled_model_reads_text_without_numbers_to_the_bit_as_its_base_does(toy_model):
@@ -138,7 +105,7 @@ def test_a_coupled_model_reads_text_without_numbers_to_the_bit_as_its_base_does(
     alone = tokenizer.encode("Some words, and no number.", return_tensors="pt")
     with torch.inference_mode():
         assert torch.equal(model(alone).logits, plain(alone).logits)
-        assert torch.equal(model(**tree.inputs() | tree_places(model, tree)).logits, plain(**tree.inputs()).logits)
+        assert torch.equal(model(**tree.inputs() | tree_inputs(model, tree)).logits, plain(**tree.inputs()).logits)
 
 
 def test_a_row_along_its_paths_has_the_logits_of_the_tree(toy_model):
@@ -146,10 +113,10 @@ def test_a_row_along_its_paths_has_the_logits_of_the_tree(toy_model):
     with_trained_places(model)
     texts = ("12 + 345 = 1", "12 + 347 = 82", "12 + 9 = 4", "and 5")
     tree = PrefixTree([tokenizer.encode(text) for text in texts])
-    given = path_places(model, tree)
+    given = tree_path_inputs(model, tree)
     paths = Paths(*(given.pop(name) for name in Paths._fields))
     with torch.inference_mode():
-        expected = model(**tree.inputs() | tree_places(model, tree), use_cache=False).logits
+        expected = model(**tree.inputs() | tree_inputs(model, tree), use_cache=False).logits
         found = model(input_ids=tree.inputs()["input_ids"], **given, paths=paths, use_cache=False).logits
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
@@ -161,7 +128,7 @@ def test_a_swapped_model_has_the_loss_of_the_tree_along_its_paths(swapped):
     before = model.config._attn_implementation
     expected = tree_loss(model, PrefixTreeCollator(model=model)(examples))
     attend_along_paths(model)
-    assert attends_along_paths(model) == (model.alibi is None)
+    assert attends_along_paths(model)
     found = tree_loss(model, PrefixTreeCollator(model=model)(examples))
     model.set_attn_implementation(before)
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
@@ -201,7 +168,7 @@ def test_far_digits_that_are_seen_can_be_learned_to_be_ignored(toy_model):
     tokens = [tokenizer.encode(text, return_tensors="pt") for text in texts]  # the next digit is of place 8
     first, second = (model(row).logits[0, -1] for row in tokens)
     assert (first - second).abs().max() > 1e-3
-    torch.nn.init.constant_(model.same_place.bias[..., -1], -100)
+    torch.nn.init.constant_(model.parts["coupled"].bias[..., -1], -100)
     torch.testing.assert_close(*(model(row).logits[0, -1] for row in tokens))
 
 
@@ -209,9 +176,11 @@ def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(toy_m
     model, tokenizer = load(toy_model, SWAPS["coupled, far digits seen"])
     for digits in (2, 5, 40):
         tokens = tokenizer.encode(f"take {'7' * digits} and")
-        far_11K = model.pairs([model.spots(tokens, 1)])["kinds_BQK"] == FAR_KIND
+        inputs = model.part_inputs([tokens], [(0, len(tokens) - 1, len(tokens))]).parts["coupled"]
+        far_11K = inputs["kinds_BQK"] == FAR_KIND
         assert far_11K.sum() == digits  # after one number there is no answer to write, so all its digits are far
-        bounded = model._bounded(torch.zeros(1, 1, 1, len(tokens)), far_11K)[0].exp()
+        step = Step(torch.zeros(1, 1, 8), model.model.rotary_emb, training=False)
+        bounded = model.parts["coupled"].act(inputs, step).shared(torch.zeros(1, 1, 1, len(tokens)))[0].exp()
         assert bounded[far_11K].sum().item() == pytest.approx(min(3, digits), rel=1e-5)
         assert (bounded[~far_11K] == 1).all()
     row = torch.tensor([tokens])
@@ -224,8 +193,8 @@ def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(toy_m
 
 def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy_model):
     model, tokenizer = load(toy_model, SWAPS["coupled, far digits fade"])
-    bias, slopes = model.same_place.bias, model.same_place.slopes
-    assert torch.all(slopes == SamePlaceBias.first_slope)
+    bias, slopes = model.parts["coupled"].bias, model.parts["coupled"].slopes
+    assert torch.all(slopes == Coupled.first_slope)
     ids = torch.tensor([tokenizer.encode("4321 + 98 = 32")])
     with torch.no_grad():
         before = model(ids).logits
@@ -236,11 +205,11 @@ def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy
         faded = model(ids).logits
         slopes.fill_(0.0)
         assert torch.allclose(model(ids).logits, faded, atol=1e-5)
-    hidden, _ = load(toy_model, Swap(positions=COUPLED, format=FormatConfig(reverse="answer")))
+    hidden, _ = load(toy_model, swap_with(ANSWER, coupled={}))
     torch.testing.assert_close(faded, hidden(ids).logits)
 
 
-@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far=seen"), (None, "far digits")])
+@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far digits"), (None, "far digits")])
 def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, swap, message):
     model = load(toy_model, SWAPS[swap] if swap else Swap())[0]
     with pytest.raises(ModelError, match=message):
@@ -248,30 +217,34 @@ def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, s
 
 
 def test_a_bound_of_layers_that_there_are_not_is_refused(toy_model):
-    beyond = TextPositionsConfig(kind="coupled", locality=LocalityConfig(layers=(0, 2)))
-    with pytest.raises(ModelError, match=r"locality\.layers=\[0, 2\]: there is no layer 2; the model has 2"):
-        load(toy_model, Swap(positions=beyond, format=FormatConfig(reverse="total")))
+    with pytest.raises(ModelError, match=r"coupled\.layers=\[0, 2\]: there is no layer 2; the model has 2"):
+        load(toy_model, swap_with(TOTAL, coupled={"layers": (0, 2)}))
 
 
 def test_a_digits_place_is_how_many_digits_its_run_has_so_far(toy_model):
     model, tokenizer = load(toy_model, SWAPS["places"])
-    assert model.places(tokenizer.encode("x 123+45.67")) == [0, 0, 1, 2, 3, 0, 1, 2, 0, 1, 2]
+    places = model.parts["place_embeddings"].places(tokenizer.encode("x 123+45.67"))
+    assert places.tolist() == [0, 0, 1, 2, 3, 0, 1, 2, 0, 1, 2]
 
 
 def test_a_token_of_two_digits_has_the_place_of_its_last(toy_model):
-    model, tokenizer = load(toy_model, Swap(tokenizer=TWO_DIGITS, positions=TextPositionsConfig(places=8)))
-    assert model.places(tokenizer.encode("123+45")) == [1, 3, 0, 2]
+    swap = Swap.model_validate({"tokenizer": TWO_DIGITS, "parts": {"place_embeddings": {"places": 8}}})
+    model, tokenizer = load(toy_model, swap)
+    assert model.parts["place_embeddings"].places(tokenizer.encode("123+45")).tolist() == [1, 3, 0, 2]
 
 
 def test_hints_do_not_end_a_run(toy_model):
-    hinted = Swap(positions=TextPositionsConfig(places=8), format=FormatConfig(index_hints="both", reverse="integer"))
+    hinted = swap_with(FormatConfig(index_hints="both", reverse="integer"), place_embeddings={"places": 8})
     model, tokenizer = load(toy_model, hinted)
-    assert model.places(tokenizer.encode("<0.0>7<0.1>4+")) == [0, 1, 0, 2, 0]
+    assert model.parts["place_embeddings"].places(tokenizer.encode("<0.0>7<0.1>4+")).tolist() == [0, 1, 0, 2, 0]
 
 
 def test_alibi_takes_away_slope_times_distance(toy_model):
     model, _ = load(toy_model, SWAPS["alibi"])
-    bias = model._biased(torch.zeros(1, 3, 32), None, None, 0)
+    states = torch.zeros(1, 3, 32)
+    inputs = model.part_inputs([[5, 6, 7]]).parts["alibi"]
+    act = model.parts["alibi"].act(inputs, Step(states, model.model.rotary_emb, training=False))
+    bias = act.shared(added_mask(states, None, 0))
     slopes = [2**-2, 2**-4, 2**-6, 2**-8]
     hidden = torch.finfo(torch.float32).min
     for head, slope in enumerate(slopes):
@@ -323,7 +296,7 @@ def test_a_prefix_tree_has_the_logits_of_its_sequences(swapped):
     sequences = [tokenizer.encode(text) for text in texts]
     tree = PrefixTree(sequences, shareable=shareable(model))
     with torch.inference_mode():
-        logits = model(**tree.inputs() | tree_places(model, tree), use_cache=False).logits[0]
+        logits = model(**tree.inputs() | tree_inputs(model, tree), use_cache=False).logits[0]
         for sequence, path in zip(sequences, tree.paths, strict=True):
             alone = model(torch.tensor([sequence])).logits[0]
             torch.testing.assert_close(logits[path], alone, atol=1e-4, rtol=1e-4)
@@ -335,13 +308,11 @@ def test_padding_on_the_left_changes_nothing(swapped):
 
 @pytest.mark.parametrize("words", ["last", "nearest"])
 def test_padding_is_not_the_first_token_which_all_digits_see(toy_model, words):
-    coupled = TextPositionsConfig(kind="coupled", locality=LocalityConfig(words=words))
-    assert_that_padding_changes_nothing(*load(toy_model, Swap(positions=coupled, format=REVERSED)))
+    assert_that_padding_changes_nothing(*load(toy_model, swap_with(REVERSED, coupled={"words": words})))
 
 
 def test_generate_pads_on_the_left(toy_model):
-    coupled = TextPositionsConfig(kind="coupled", locality=LocalityConfig(words="nearest"))
-    model, tokenizer = load(toy_model, Swap(positions=coupled, format=REVERSED))
+    model, tokenizer = load(toy_model, swap_with(REVERSED, coupled={"words": "nearest"}))
     with_trained_places(model)
     rows = [tokenizer.encode(text) for text in ("x x 1 + 3 = ", "x 123 + 45678 = ")]
     longest = max(map(len, rows))
@@ -372,7 +343,8 @@ def test_an_answer_that_begins_with_its_highest_digit_is_written_alike_with_a_ca
     with_trained_places(model)
     words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     digits = {token for token, word in enumerate(words) if word.isascii() and word.isdigit()}
-    model.know_tokens(words, [], [token for token in range(model.config.vocab_size) if token not in digits])
+    forbidden = [token for token in range(model.config.vocab_size) if token not in digits]
+    model.know_tokens(words, [], forbidden, "none")
     requests = [Request(text, digits) for text, digits in (("12 + 345 =", 4), ("12 + 3456789 =", 8), ("12 + 3 =", 3))]
     found = {i: c.text for part in LocalEngine(model, tokenizer, 3).generate(requests) for i, c in part.items()}
     for index, (prompt, length, *_) in enumerate(requests):
@@ -384,11 +356,7 @@ def test_an_answer_that_begins_with_its_highest_digit_is_written_alike_with_a_ca
 
 
 def test_a_long_prompt_alone_is_read_as_in_one_pass(toy_model):
-    walk = LocalityConfig(words="nearest", walk=WalkConfig(heads=3, layers=(1, 1)))
-    written = FormatConfig(reverse="none", pad="answer", carry_place=True)
-    model, tokenizer = load(
-        toy_model, Swap(positions=TextPositionsConfig(kind="coupled", locality=walk), format=written)
-    )
+    model, tokenizer = load(toy_model, swap_with(AS_WRITTEN, coupled={"words": "nearest"}, walk=WALK))
     with_trained_places(model)
     prompt = tokenizer.encode(f"like 123 . Add two numbers: {'57' * 15} + {'6834' * 9}=")
     with torch.inference_mode():
@@ -397,10 +365,10 @@ def test_a_long_prompt_alone_is_read_as_in_one_pass(toy_model):
 
 
 @pytest.mark.parametrize("name", ["coupled, nothing reversed", "coupled, evenly spaced"])
-def test_another_attention_is_refused_if_it_cannot_walk_or_space(toy_model, name):
+def test_another_attention_is_refused_if_a_part_needs_that_of_the_lab(toy_model, name):
     model, tokenizer = load(toy_model, SWAPS[name])
     model.set_attn_implementation("eager")
-    with pytest.raises(ModelError, match="eager neither walks nor spaces"):
+    with pytest.raises(ModelError, match="eager knows no parts"):
         model(tokenizer.encode("1 + 2 = ", return_tensors="pt"))
 
 
@@ -417,7 +385,7 @@ def test_an_answer_that_begins_with_its_highest_digit_sees_far_digits_only_by_wa
     texts = ("say 3219876543210 + 3219876543210 = 06439", "say 3219876543210 + 3219876500001 = 06439")
     tokens = [tokenizer.encode(text, return_tensors="pt") for text in texts]
     assert (model(tokens[0]).logits[0, -1] - model(tokens[1]).logits[0, -1]).abs().max() > 1e-4
-    torch.nn.init.constant_(model.walk_bias.bias, -100)
+    torch.nn.init.constant_(model.parts["walk"].bias, -100)
     torch.testing.assert_close(*(model(row).logits[0, -1] for row in tokens))
 
 
@@ -434,7 +402,7 @@ def test_a_forbidden_token_is_never_written_whatever_its_logit(toy_model):
     with torch.inference_mode():
         likeliest = int(model(ids).logits[0, -1].argmax())
         words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-        model.know_tokens(words, [], [likeliest])
+        model.know_tokens(words, [], [likeliest], "none")
         chances = model(ids).logits[0, -1].softmax(-1)
         written = model.generate(ids, max_new_tokens=20, do_sample=True, temperature=5.0, eos_token_id=None)
     assert chances[likeliest] == 0
@@ -470,7 +438,7 @@ def test_adapters_without_their_swap_are_refused(toy_model, tmp_path):
 
 
 def test_a_damaged_swap_is_one_line(tmp_path):
-    (tmp_path / swaps.FILE).write_text(json.dumps({"positions": {"kind": "sideways"}}))
+    (tmp_path / swaps.FILE).write_text(json.dumps({"parts": {"sideways": {}}}))
     with pytest.raises(ModelError, match="not a swap"):
         swaps.recorded(tmp_path)
 
@@ -490,13 +458,13 @@ def test_a_model_that_is_no_llama_is_refused(tmp_path):
 
 
 def test_a_place_without_an_embedding_is_refused(toy_model):
-    model, tokenizer = load(toy_model, Swap(positions=TextPositionsConfig(places=2), format=REVERSED))
-    with pytest.raises(ModelError, match=r"positions\.places of at least 3"):
+    model, tokenizer = load(toy_model, swap_with(REVERSED, place_embeddings={"places": 2}))
+    with pytest.raises(ModelError, match=r"place_embeddings\.places of at least 3"):
         model(tokenizer.encode("123", return_tensors="pt"))
 
 
 def test_a_longer_number_that_the_model_writes_does_not_end_the_test(toy_model):
-    model, tokenizer = load(toy_model, Swap(positions=TextPositionsConfig(places=2), format=REVERSED))
+    model, tokenizer = load(toy_model, swap_with(REVERSED, place_embeddings={"places": 2}))
     seven = torch.tensor(tokenizer.encode("7")[0])
     model.lm_head.register_forward_hook(
         lambda _, given, logits: torch.nn.functional.one_hot(seven, logits.shape[-1]).to(logits).expand_as(logits)
@@ -508,8 +476,8 @@ def test_a_longer_number_that_the_model_writes_does_not_end_the_test(toy_model):
 def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
     model, _ = load(toy_model, SWAPS["same place"])
     with pytest.raises(ModelError, match=r"one digit a token.*'12'.*one_digit"):
-        model.know_tokens(["1", "2", "12"], [], [])
-    model.know_tokens(["1", "2", "12"], [], [2])  # a token that is never written does not matter
+        model.know_tokens(["1", "2", "12"], [], [], "total")
+    model.know_tokens(["1", "2", "12"], [], [2], "total")  # a token that is never written does not matter
 
 
 @pytest.mark.parametrize(
@@ -531,7 +499,7 @@ def test_attention_that_transformer_lens_does_not_have_is_named(toy_model):
 
     for name in ("coupled, evenly spaced", "coupled, nothing reversed"):
         model, tokenizer = load(toy_model, SWAPS[name])
-        with pytest.raises(ModelError, match="neither walking heads nor evenly spaced numbers"):
+        with pytest.raises(ModelError, match=r"TransformerLens does not compute parts\.(walk|even_spacing)"):
             bridge(name, model, TextSums(tokenizer), tokenizer)
 
 
@@ -558,11 +526,11 @@ def test_evenly_spaced_numbers_change_no_bit_of_a_text_without_numbers(toy_model
 
 def test_spacing_needs_coupled_positions_and_a_rotation_that_does_not_change(toy_model):
     same_place, _ = load(toy_model, SWAPS["same place"])
-    with pytest.raises(ModelError, match="spacing needs a model that was tuned"):
+    with pytest.raises(ModelError, match="even_spacing needs a model that was tuned"):
         loading.space_evenly(same_place, 3)
     coupled, _ = load(toy_model, SWAPS["coupled"])
-    with pytest.raises(ModelError, match="spacing=-1: should be 0 or more"):
+    with pytest.raises(ModelError, match=r"even_spacing: distance: .*greater than or equal to 1"):
         loading.space_evenly(coupled, -1)
     coupled.model.rotary_emb.rope_type = "dynamic"
-    with pytest.raises(ModelError, match="spacing does not go with RoPE of the kind dynamic"):
+    with pytest.raises(ModelError, match="even_spacing does not go with RoPE of the kind dynamic"):
         loading.space_evenly(coupled, 3)

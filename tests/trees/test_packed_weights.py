@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from lab.models import packed_weights as packing
-from lab.models.packed_weights import packed_weights
+from lab.trees import packed_weights as packing
+from lab.trees.packed_weights import packed_weights
 
 CAN_PACK = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 

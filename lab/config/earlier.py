@@ -1,0 +1,38 @@
+"""Reads what versions before 0.2 saved: positions of a pretrained model as one section instead of parts."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def with_parts(given: Any) -> Any:
+    """A mapping with `positions`, as swap.json had it, as one with `parts`; anything else is returned as it is."""
+    if not isinstance(given, Mapping) or "positions" not in given:
+        return given
+    others = {key: value for key, value in given.items() if key != "positions"}
+    return {**others, "parts": _parts(given["positions"])}
+
+
+def _parts(positions: Mapping[str, Any]) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    if positions.get("kind") in ("nope", "alibi"):
+        parts[positions["kind"]] = {}
+    if positions.get("kind") == "coupled":
+        locality = dict(positions.get("locality", {}))
+        walk, spacing = locality.pop("walk", {}), locality.pop("spacing", 0)
+        parts["coupled"] = locality
+        if walk.get("heads"):
+            parts["walk"] = walk
+        if spacing:
+            parts["even_spacing"] = {"distance": spacing}
+    if positions.get("same_place"):
+        parts["same_place"] = {}
+    if positions.get("places"):
+        parts["place_embeddings"] = {"places": positions["places"]}
+    return parts
+
+
+def renamed(parts: Iterable[str]) -> dict[str, str]:
+    """The modules of a model with these parts, by the names that they had in saved adapters."""
+    biased = "coupled" if "coupled" in parts else "same_place"
+    names = {"same_place": biased, "walk_bias": "walk", "place_embeddings": "place_embeddings"}
+    return {old: f"parts.{kind}" for old, kind in names.items()}

@@ -1,0 +1,130 @@
+"""The contract of a part; `lab/parts/__init__.py` is its page.
+
+Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far, H heads, D width of a head or of the model.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import nn
+
+from lab.config.parts import PartConfig
+from lab.errors import ModelError
+from lab.parts.rows import Rows, Words
+
+Inputs = Mapping[str, torch.Tensor]
+"""What a part must know about the tokens of a forward pass. The names end in the shapes: _BQ, _BK or _BQK, and after
+these letters the sizes of other dimensions."""
+
+
+class Step(NamedTuple):
+    """What a part may need of a forward pass besides its inputs."""
+
+    hidden_BQD: torch.Tensor
+    """The embeddings; their dtype and device are those of the pass."""
+    rotary: nn.Module
+    """The model's rotary embedding."""
+    training: bool
+
+
+class Act:
+    """What a part does in one forward pass. A part overrides what it needs."""
+
+    queries: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor, torch.Tensor]] | None = None
+    """From queries (B, H, Q, D), those that attend to words, those that attend to digits, and which keys are digits
+    (B, K). At most one part of a model has this."""
+    found: Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor] | None = None
+    """Changes the output of a layer's heads: from the layer, the output (B, Q, H, D), the scaled queries (B, H, Q, D)
+    that attend to digits, the keys and the values (B, G, K, D), with G key-value heads. In a tree, B are the rows of
+    its paths."""
+
+    def shared(self, mask_BHQK: torch.Tensor) -> torch.Tensor:
+        """Changes what is added to the scores of all layers. 1 may stand for all heads."""
+        return mask_BHQK
+
+    def entering(self, layer: int, hidden_BQD: torch.Tensor) -> torch.Tensor:
+        """Changes the states that enter a layer."""
+        return hidden_BQD
+
+    def mask(self, layer: int, mask_BHQK: torch.Tensor) -> torch.Tensor:
+        """Changes what is added to the scores of a layer."""
+        return mask_BHQK
+
+    def loss(self) -> torch.Tensor | None:
+        """An auxiliary loss, after the last layer of a training pass."""
+        return None
+
+
+class Part(nn.Module):
+    """An idea about positions or attention, as a module of a model. Its weights start so that they change nothing, or
+    nearly nothing."""
+
+    pairs: ClassVar[bool] = False
+    """Whether the part changes the mask. Its attention then needs tables over pairs of tokens."""
+    beyond_scores: ClassVar[bool] = False
+    """Whether the part changes queries or the output of heads, which only the lab's attention computes."""
+    biases: ClassVar[bool] = False
+    """Whether the weights are added to attention scores, and so learn at the rate training.bias_learning_rate."""
+
+    def __init__(self, config: PartConfig) -> None:
+        super().__init__()
+        self.config: Any = config
+
+    def change(self, config: PartConfig) -> None:
+        """Takes other values of the keys that may change after training."""
+        self.config = config
+
+    def attach(self, model: Any) -> None:
+        """Changes the model once, when it is built."""
+
+    def reset(self) -> None:
+        """Gives the weights their first values."""
+
+    def read(self, words: Words, reverse: str) -> None:
+        """Learns the vocabulary.
+
+        Args:
+            words: the vocabulary.
+            reverse: which numbers are written lowest digit first: "total" for all, "answer", or "none".
+
+        Raises ModelError if the part cannot work with these tokens.
+        """
+
+    def inputs(self, rows: Rows) -> dict[str, torch.Tensor]:
+        """What the part must know about the tokens of a forward pass; see `Inputs`."""
+        return {}
+
+    def position_ids(self, rows: Rows) -> torch.Tensor | None:
+        """The position ids of the tokens of a forward pass, (B, Q); None if the part does not decide them."""
+        return None
+
+    def shareable(self, words: Sequence[str], agreed: int) -> int:
+        """How many of the first `agreed` tokens of a row can be shared with another row that has the same ones."""
+        return agreed
+
+    def embedded(self, hidden_BQD: torch.Tensor, inputs: Inputs) -> torch.Tensor:
+        """Changes the embeddings."""
+        return hidden_BQD
+
+    def drawn(self, inputs: dict[str, torch.Tensor], index: int) -> dict[str, torch.Tensor]:
+        """The inputs of a training batch with what is drawn for it; `index` is that of its first problem."""
+        return inputs
+
+    def act(self, inputs: Inputs, step: Step) -> Act | None:
+        """What the part does in a forward pass; None if it does nothing in this one."""
+        return None
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether what the part does at a token may depend on later tokens of a question."""
+        return False
+
+
+def layers_of(model: Any, key: str, given: tuple[int, int] | None) -> range:
+    """The layers of the config's key, all if not given. Raises ModelError if the model has fewer layers."""
+    count = model.num_hidden_layers
+    first, last = given or (0, count - 1)
+    if last >= count:
+        raise ModelError(f"{key}={[first, last]}: there is no layer {last}; the model has {count}, counted from 0")
+    return range(first, last + 1)

@@ -1,0 +1,119 @@
+"""Whole rows of tokens, as parts read them.
+
+A forward pass may be over parts of rows: a step with a cache, or the nodes of a prefix tree. What a part knows about a
+token depends on the whole row, so parts get whole rows, and which of their tokens are in the forward pass.
+
+Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from lab.text.places import RowSpots, row_spots, row_spots_downward
+
+
+class Words:
+    """The vocabulary of a model, one text for each token."""
+
+    def __init__(self, texts: Sequence[str], forbidden: Sequence[int] = ()) -> None:
+        """
+        Args:
+            texts: the texts in the order of the ids. Index hints, such as <1.3>, count as no text.
+            forbidden: tokens that the model never writes.
+        """
+        hints = [text[:1] == "<" and text[-1:] == ">" and "." in text for text in texts]
+        self.texts = tuple("" if hint else text for text, hint in zip(texts, hints, strict=True))
+        self.is_hint = np.array(hints, dtype=bool)
+        self.counts = np.array([len(text) if text.isascii() and text.isdigit() else 0 for text in self.texts])
+        """How many digits each token has; 0 for other tokens."""
+        self.forbidden = frozenset(texts[token] for token in forbidden)
+
+    def of(self, tokens: Sequence[int]) -> list[str]:
+        return [self.texts[token] for token in tokens]
+
+    def are_digits(self, tokens: Sequence[int]) -> np.ndarray:
+        """Whether each token consists of digits, (T,)."""
+        return self.counts[np.array(tokens, dtype=np.int64)] > 0
+
+    def digits(self, tokens: Sequence[int]) -> np.ndarray:
+        """The digit of each token; 0 for other tokens, (T,)."""
+        return np.array([int(self.texts[token]) if self.counts[token] == 1 else 0 for token in tokens], dtype=np.int64)
+
+    @property
+    def several(self) -> str | None:
+        """A token of several digits that the model may write; None if there is none."""
+        texts = (text for text, count in zip(self.texts, self.counts, strict=True) if count > 1)
+        return next((text for text in texts if text not in self.forbidden), None)
+
+
+class Span(NamedTuple):
+    """A row of a forward pass: tokens of a whole row up to `end`, of which those from `first` on are in the pass."""
+
+    whole: int
+    first: int
+    end: int
+
+
+class Rows:
+    def __init__(
+        self,
+        wholes: Sequence[Sequence[int]],
+        words: Words,
+        spans: Sequence[Span] | None = None,
+        padding: Sequence[int] = (0,),
+        written: bool = False,
+        supervised: bool = False,
+    ) -> None:
+        """
+        Args:
+            wholes: the tokens of whole rows.
+            words: the vocabulary.
+            spans: the rows of the forward pass; by default, all tokens of all rows.
+            padding: how many tokens stand before the text of each row, or one number for all rows.
+            written: whether the model itself wrote the tokens of the forward pass.
+            supervised: whether the rows have answers, from which a part can compute what an auxiliary loss needs.
+        """
+        self.wholes, self.words = wholes, words
+        self.spans = spans or [Span(row, 0, len(whole)) for row, whole in enumerate(wholes)]
+        self.padding, self.written, self.supervised = padding, written, supervised
+        self._spots: dict[tuple[str, int], RowSpots] = {}
+
+    def spots(self, reverse: str, operands: int) -> RowSpots:
+        """The spots of the digits of the rows, stacked (lab/text/places.py).
+
+        Args:
+            reverse: which numbers are written lowest digit first; see `Part.read`.
+            operands: how many numbers come before an answer.
+        """
+        if (reverse, operands) not in self._spots:
+            firsts = {span.whole: len(self.wholes[span.whole]) for span in self.spans}
+            for span in self.spans:
+                firsts[span.whole] = min(firsts[span.whole], span.first)
+            read = {whole: self._read(whole, first, reverse, operands) for whole, first in firsts.items()}
+            parts = [read[span.whole].part(span.first, span.end) for span in self.spans]
+            self._spots[reverse, operands] = RowSpots.stacked(parts)
+        return self._spots[reverse, operands]
+
+    def _read(self, whole: int, first: int, reverse: str, operands: int) -> RowSpots:
+        words = self.words.of(self.wholes[whole])
+        if reverse == "none":
+            return row_spots_downward(words, len(words) - first, operands)
+        return row_spots(words, len(words) - first, reverse == "answer", operands)
+
+    def of_queries(self, values: Sequence[np.ndarray]) -> torch.Tensor:
+        """From an array (T, ...) for each whole row, the entries of the tokens in the forward pass, (B, Q, ...). Rows
+        with fewer tokens repeat their last entry."""
+        parts = [torch.from_numpy(values[span.whole][span.first : span.end]) for span in self.spans]
+        longest = max(map(len, parts))
+        return torch.stack(
+            [torch.cat([part, part[-1:].expand(longest - len(part), *part.shape[1:])]) for part in parts]
+        )
+
+    def of_keys(self, values: Sequence[np.ndarray]) -> torch.Tensor:
+        """From an array (T, ...) for each whole row, the entries of the tokens so far, (B, K, ...), padded with 0."""
+        parts = [torch.from_numpy(values[span.whole][: span.end]) for span in self.spans]
+        return pad_sequence(parts, batch_first=True)
