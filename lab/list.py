@@ -3,10 +3,12 @@
 lab list tasks               the 53 tasks, each with an example
 lab list models              the names that model.name, engine.model.name and `lab ask` accept
 lab list configs             the configs that come with the lab
+lab list parts               what can be put into a pretrained model, with the keys of each part
 lab list runs [FOLDER ...]   the run directories in the folders and below them (default: checkpoints)
 lab list lm-eval             the folder of tasks for lm-evaluation-harness
 """
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,12 +29,14 @@ def main(words: list[str]) -> None:
         from lab.plugins.lm_eval import tasks_folder
 
         print(tasks_folder())
+    elif words == ["parts"]:
+        print(parts())
     else:
         if words[0] != "runs" and words[1:]:
             raise ConfigError(f"lab list {' '.join(words)}: {words[0]} takes no further words")
         listed = LISTINGS.get(words[0])
         if not listed:
-            raise ConfigError(f"lab list {words[0]}: should be one of {', '.join([*LISTINGS, 'lm-eval'])}")
+            raise ConfigError(f"lab list {words[0]}: should be one of {', '.join([*LISTINGS, 'parts', 'lm-eval'])}")
         Console().print(listed(words[1:]).terminal())
 
 
@@ -68,6 +72,19 @@ def configs(_: Sequence[str] = ()) -> Table:
     """Every shipped config with its command and the first sentence of its opening comment."""
     rows = [(name, command_of(keys_of(path)) or "", opening(path)) for name, path in shipped_configs().items()]
     return Table("Configs", ("name", "command", "what it is for"), rows, 3)
+
+
+def parts() -> str:
+    """Every part that comes with the lab, with what it does, and its keys."""
+    from lab.config.describing import help_text
+    from lab.config.parts import MODULES, section_of
+
+    sections = {kind: section_of(kind) for kind in MODULES}
+    texts = []
+    for kind, section in sections.items():
+        about = textwrap.fill(" ".join((section.__doc__ or "").split()), width=114)
+        texts.append(textwrap.indent(f"{about}\n{help_text(section)}".rstrip(), "    "))
+    return "\n\n".join(f"parts.{kind}\n{text}" for kind, text in zip(sections, texts, strict=True))
 
 
 def runs(folders: Sequence[str] = ()) -> Table:

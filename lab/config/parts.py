@@ -12,8 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, SerializeAsAny, ValidationError
-from pydantic.json_schema import GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, BeforeValidator, GetJsonSchemaHandler, SerializeAsAny, ValidationError
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from lab.config.describing import did_you_mean

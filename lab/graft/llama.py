@@ -36,7 +36,7 @@ class GraftedLlama(LlamaForCausalLM):
         parts: Any = config.parts  # type: ignore[attr-defined]
         sections = {kind: section_of(kind).model_validate(keys) for kind, keys in parts.items()}
         self.model.layers = nn.ModuleList(GraftedLayer(config, layer) for layer in range(len(self.model.layers)))
-        self.parts = nn.ModuleDict({kind: section.build(config, sections) for kind, section in sections.items()})
+        self.parts: Any = nn.ModuleDict({kind: section.build(config, sections) for kind, section in sections.items()})
         if self.has_pairs:
             config._attn_implementation = PATH_ATTENTION
         for part in self.parts.values():
@@ -65,12 +65,8 @@ class GraftedLlama(LlamaForCausalLM):
         """
         self.new_tokens, self.words, self.reverse = list(new), Words(words, forbidden), reverse
         self._forbidden = torch.tensor(forbidden, dtype=torch.long)
-        for part in self._parts:
+        for part in self.parts.values():
             part.read(self.words, reverse)
-
-    @property
-    def _parts(self) -> list[Any]:
-        return list(self.parts.values())
 
     def change_parts(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
         """Changes keys of parts after training, or adds a part that has no weights.
@@ -93,7 +89,7 @@ class GraftedLlama(LlamaForCausalLM):
             if there is None:
                 self._add(kind, now)
             else:
-                self.parts[kind].change(now)  # type: ignore[operator]
+                self.parts[kind].change(now)
 
     def remove_part(self, kind: str) -> None:
         """Removes a part that has no weights, if the model has it."""
@@ -112,12 +108,12 @@ class GraftedLlama(LlamaForCausalLM):
     @property
     def looks_ahead(self) -> bool:
         """Whether the places of digits depend on later tokens."""
-        return any(part.looks_ahead for part in self._parts)
+        return any(part.looks_ahead for part in self.parts.values())
 
     @property
     def has_pairs(self) -> bool:
         """Whether a part needs tables over pairs of tokens."""
-        return any(part.pairs for part in self._parts)
+        return any(part.pairs for part in self.parts.values())
 
     @property
     def beyond_scores(self) -> str | None:
@@ -127,7 +123,9 @@ class GraftedLlama(LlamaForCausalLM):
     def shareable(self, tokens: Sequence[int], agreed: int) -> int:
         """How many of the first `agreed` tokens can be shared with another sequence, because their states do not depend
         on later tokens."""
-        return min((part.shareable(self.words.of(tokens[:agreed]), agreed) for part in self._parts), default=agreed)
+        return min(
+            (part.shareable(self.words.of(tokens[:agreed]), agreed) for part in self.parts.values()), default=agreed
+        )
 
     def part_inputs(
         self,
@@ -141,7 +139,7 @@ class GraftedLlama(LlamaForCausalLM):
         `Rows`."""
         spans = None if spans is None else [Span(*span) for span in spans]
         rows = Rows(wholes, self.words, spans, padding, written, supervised)
-        ids = [found for part in self._parts if (found := part.position_ids(rows)) is not None]
+        ids = [found for part in self.parts.values() if (found := part.position_ids(rows)) is not None]
         inputs = {kind: part.inputs(rows) for kind, part in self.parts.items()}
         return PartInputs(ids[-1] if ids else None, {kind: given for kind, given in inputs.items() if given})
 
@@ -196,19 +194,19 @@ class GraftedLlama(LlamaForCausalLM):
         acts: list[Act] = [
             act for kind, part in self.parts.items() if (act := part.act(inputs.get(kind, {}), step)) is not None
         ]
-        for act in acts if attention_mask is not None else ():
-            attention_mask = act.shared(attention_mask)
-        if any(act.queries or act.found for act in acts) and not attends_along_paths(self):
+        if attention_mask is not None:
+            for act in acts:
+                attention_mask = act.shared(attention_mask)
+        if self.beyond_scores and not attends_along_paths(self):
             what = f"attention of the kind {self.config._attn_implementation} knows no parts"
             raise ModelError(f"{what}: leave attn_implementation as the lab sets it")
+        others |= ({"acts": acts} if acts else {}) | ({"paths": paths} if paths is not None else {})
         output = super().forward(
             inputs_embeds=hidden_BQD,  # type: ignore[arg-type]
             attention_mask=attention_mask,
             position_ids=position_ids,  # type: ignore[arg-type]
             past_key_values=past_key_values,
             **others,
-            **({"acts": acts} if acts else {}),
-            **({"paths": paths} if paths is not None else {}),
         )
         losses = [loss for act in acts if (loss := act.loss()) is not None]
         output.loss = sum(losses) if losses else None  # type: ignore[assignment]
@@ -239,7 +237,7 @@ class GraftedLayer(LlamaDecoderLayer):
             hidden_states = act.entering(layer, hidden_states)
             if attention_mask is not None:
                 attention_mask = act.mask(layer, attention_mask)
-        return super().forward(hidden_states, attention_mask, acts=acts, **others)
+        return super().forward(hidden_states, attention_mask, **others, acts=acts)  # type: ignore[call-arg]
 
 
 def added_mask(hidden_BQD: torch.Tensor, mask: torch.Tensor | None, seen: int) -> torch.Tensor:

@@ -111,7 +111,7 @@ class CoupledConfig(PartConfig, kind="coupled"):
 
 
 class Coupled(PlaceBias):
-    """The bias of `same_place` for the places of a window, position ids that the digits of a number share, and a mask."""
+    """The bias of `same_place` for the places of a window, ids that the digits of a number share, and a mask."""
 
     first_slope = 0.01
     """How much each place lowers the scores of far digits before training, if they fade."""

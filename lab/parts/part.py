@@ -3,7 +3,7 @@
 Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far, H heads, D width of a head or of the model.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -31,14 +31,6 @@ class Step(NamedTuple):
 class Act:
     """What a part does in one forward pass. A part overrides what it needs."""
 
-    queries: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor, torch.Tensor]] | None = None
-    """From queries (B, H, Q, D), those that attend to words, those that attend to digits, and which keys are digits
-    (B, K). At most one part of a model has this."""
-    found: Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor] | None = None
-    """Changes the output of a layer's heads: from the layer, the output (B, Q, H, D), the scaled queries (B, H, Q, D)
-    that attend to digits, the keys and the values (B, G, K, D), with G key-value heads. In a tree, B are the rows of
-    its paths."""
-
     def shared(self, mask_BHQK: torch.Tensor) -> torch.Tensor:
         """Changes what is added to the scores of all layers. 1 may stand for all heads."""
         return mask_BHQK
@@ -50,6 +42,24 @@ class Act:
     def mask(self, layer: int, mask_BHQK: torch.Tensor) -> torch.Tensor:
         """Changes what is added to the scores of a layer."""
         return mask_BHQK
+
+    def queries(self, query_BHQD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+        """The queries that attend to words, those that attend to digits, and which keys are digits (B, K); None if both
+        get the same queries. At most one part of a model has this."""
+        return None
+
+    def found(
+        self,
+        layer: int,
+        out_BQHD: torch.Tensor,
+        query_BHQD: torch.Tensor,
+        key_BGKD: torch.Tensor,
+        value_BGKD: torch.Tensor,
+        scale: float,
+    ) -> torch.Tensor:
+        """Changes the output of a layer's heads. The queries are those that attend to digits, and `scale` is the factor
+        on their products with keys. There are G key-value heads. In a tree, B are the rows of its paths."""
+        return out_BQHD
 
     def loss(self) -> torch.Tensor | None:
         """An auxiliary loss, after the last layer of a training pass."""

@@ -108,6 +108,7 @@ class _Walking(Act):
         query_BHQD: torch.Tensor,
         key_BGKD: torch.Tensor,
         value_BGKD: torch.Tensor,
+        scale: float,
     ) -> torch.Tensor:
         if layer not in self.part.layers:
             return out_BQHD
@@ -115,7 +116,7 @@ class _Walking(Act):
         usual = heads - len(bias_N)
         groups = torch.arange(usual, heads, device=query_BHQD.device) * key_BGKD.shape[1] // heads
         key_BNKD, value_BNKD = (states.index_select(1, groups) for states in (key_BGKD, value_BGKD))
-        scores_BNQK = query_BHQD[:, usual:] @ key_BNKD.transpose(-1, -2) + bias_N[:, None, None]
+        scores_BNQK = query_BHQD[:, usual:] * scale @ key_BNKD.transpose(-1, -2) + bias_N[:, None, None]
         weights_BNQK = self.downward.weights(scores_BNQK, torch.ones_like(scores_BNQK, dtype=torch.bool))
         if self.part.hook is not None:
             weights_BNQK = self.part.hook(layer, weights_BNQK)

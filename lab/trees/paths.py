@@ -122,13 +122,12 @@ def path_attention(
     Returns the output (1, N, H, D), and None in place of the attention weights.
     """
     scale = scaling or query.shape[-1] ** -0.5
-    two = next((act.queries for act in acts if act.queries), None)
     if paths is None:
-        if two is None:
+        if (two := _two_queries(acts, query)) is None:
             out_BQHD = _attention(module, query, key, value, attention_mask, scaling=scale, **others)
         else:
             assert attention_mask is not None
-            to_words, query, digits_BK = two(query)
+            to_words, query, digits_BK = two
             out_BQHD = two_query_attention((to_words, query), key, value, attention_mask, digits_BK, scale)
             out_BQHD = out_BQHD.transpose(1, 2)
         return _with_found(module, acts, out_BQHD, query, key, value, scale), None
@@ -138,8 +137,8 @@ def path_attention(
     key_RKD, value_RKD = (_gathered(states, paths.keys_BK, groups) for states in (key, value))
     query_BHQD = query_RQD.view(rows, -1, queries, query_RQD.shape[-1])
     key_BGKD, value_BGKD = (part.unflatten(0, (rows, groups)) for part in (key_RKD, value_RKD))
-    if two is not None:
-        to_words, query_BHQD, digits_BK = two(query_BHQD)
+    if (two := _two_queries(acts, query_BHQD)) is not None:
+        to_words, query_BHQD, digits_BK = two
         out_RQD = two_query_attention((to_words, query_BHQD), key_BGKD, value_BGKD, attention_mask, digits_BK, scale)
     elif attention_mask.dtype == torch.bool:
         out_RQD = _PathProduct.apply(query_RQD * scale, key_RKD, value_RKD, attention_mask[:, 0], paths.lengths_B)
@@ -163,9 +162,15 @@ def _with_found(
 ) -> torch.Tensor:
     """The output of the heads, with what parts add to it."""
     for act in acts:
-        if act.found:
-            out_BQHD = act.found(module.layer_idx, out_BQHD, query_BHQD * scale, key_BGKD, value_BGKD)
+        out_BQHD = act.found(module.layer_idx, out_BQHD, query_BHQD, key_BGKD, value_BGKD, scale)
     return out_BQHD
+
+
+def _two_queries(
+    acts: Sequence[Any], query_BHQD: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+    """The queries of words, those of digits, and which keys are digits, if a part tells them apart."""
+    return next((two for act in acts if (two := act.queries(query_BHQD)) is not None), None)
 
 
 def two_query_attention(

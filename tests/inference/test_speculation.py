@@ -9,10 +9,10 @@ from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from lab.errors import ModelError
 from lab.inference import local
-from lab.trees import prefill as reading
 from lab.inference.engine import GREEDY, Request, Sampling
 from lab.inference.local import LocalEngine
 from lab.inference.speculation import Drafter, Passages
+from lab.trees import prefill as reading
 from lab.trees.cache import RaggedCache
 
 RULE = "def add(a, b):\n    total = int(a[-3:]) + int(b[-3:]) + carry\n    carry = total // 1000\n"
