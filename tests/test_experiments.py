@@ -15,7 +15,7 @@ from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
 from lab.inference.engine import GREEDY, Completion
 from lab.numbers.sampling import Cell, Problem, distinct_problems
-from lab.numbers.tasks import TASKS
+from lab.numbers.tasks import SUM, TASKS
 from lab.probing.components import Component
 from lab.probing.pairs import carry_only
 from lab.text.rule_notation import RuleNotation
@@ -385,11 +385,11 @@ def test_running_totals_are_checked_by_stratum_and_size_each_seed_on_its_own_pro
     assert "2 sizes, but 1 numbers of problems" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("key", ["multiply_hard_integer", "sum_integers"])
-def test_fifty_problems_with_running_totals_are_fifty_different_ones(key):
+@pytest.mark.parametrize("task", [TASKS["multiply_hard_integer"], SUM], ids=["products", "sums"])
+def test_fifty_problems_with_running_totals_are_fifty_different_ones(task):
     experiment = script("long_arithmetic")
     drawn = {
-        stratum: [experiment.problem_of(TASKS[key], stratum, 50, index) for index in range(10)]
+        stratum: [experiment.problem_of(task, stratum, 50, index) for index in range(10)]
         for stratum in experiment.STRATA
     }
     assert len({(problem.a, problem.b) for problems in drawn.values() for problem in problems}) == 50
