@@ -31,7 +31,11 @@ within one run, because other work on the machine makes them vary by a quarter a
 
 "The paper" is the Number Cookbook ([arXiv 2411.03766](https://arxiv.org/abs/2411.03766)), NUPA its benchmark, and S, M,
 L and XL its ranges of length. Hard sums come in three strata: long carries, nines and a short number, nines and a long
-one. Coupled ids tell a model the place of each digit. The [glossary](../docs/concepts.md) has the other terms.
+one. Coupled ids tell a model the place of each digit. The [glossary](../docs/concepts.md) has the other terms, and
+[related work](../docs/related-work.md) says what others found and what is new here.
+
+"SmolLM2-135M" is the embedded model: SmolLM2-135M-Instruct from a file of 4-bit weights (GGUF, Q4_1), which the lab
+dequantizes. The weights that were trained were at hand for no page, so nothing here compares the two.
 
 The scripts lie beside this page. They leave tables and figures beside their runs (`checkpoints/results/`), and in
 [results](results) only with `publish=true`. What was tried and is no finding is in [the log](../docs/log.md).

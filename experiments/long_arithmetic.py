@@ -5,9 +5,9 @@
 
 RUN is a run directory of `lab.pretrain` with data.style=running_totals; give one for each seed, all of one task. Size N
 is a product of two numbers of N digits, or a sum of N terms of N digits; `problems` is the number of problems of each
-stratum at each size. In addition to uniform digits, there are hard strata: mostly nines (four digits of five), mostly
-zeros, and problems that are long in one direction only. `control` is a run without a window, which is tested only at
-sizes up to 20.
+stratum at each size, and each seed is asked its own. In addition to uniform digits, there are hard strata: mostly nines
+(four digits of five), mostly zeros, and problems that are long in one direction only, such as a product of N by 5
+digits. `control` is a run without a window, which is tested only at sizes up to 20.
 
 A problem is right if every word of its totals and the end of the answer are right. One pass checks this and agrees with
 greedy generation. Prints exact match (95 % over seeds and problems) and the number of words that the model writes,
@@ -57,15 +57,13 @@ def main(arguments: Sequence[str]) -> None:
         raise ConfigError(f"{len(sizes)} sizes, but {len(counts)} numbers of problems: give one for each size")
     asked, name = dict(sorted(zip(sizes, counts, strict=True))), given.get("name", "long_arithmetic")
     folders = [Path(run) for run in runs]
-    shares = [answered(folder, asked) for folder in folders]
-    found = {
-        stratum: [seeds_proportion([share[stratum, size] for share in shares], count) for size, count in asked.items()]
-        for stratum in STRATA
-    }
-    found["all"] = pooled(shares, asked)
+    shares = [answered(folder, asked, place) for place, folder in enumerate(folders)]
+    found = {stratum: pooled(shares, asked, [stratum]) for stratum in STRATA}
+    found["long in both directions"] = pooled(shares, asked, LONG_IN_BOTH)
+    found["all"] = pooled(shares, asked, list(STRATA))
     if "control" in given:
         small = {size: count for size, count in asked.items() if size <= LONGEST_OF_CONTROL}
-        found["all, without the window"] = pooled([answered(Path(given["control"]), small)], small)
+        found["all, without the window"] = pooled([answered(Path(given["control"]), small, 0)], small, list(STRATA))
     (task,) = chosen(load_scratch(folders[0]).config.data.tasks)
     title = f"{task.key} with running totals: exact match (%), {len(shares)} seeds"
     rows: list[tuple[str | Shown, ...]] = [
@@ -79,30 +77,42 @@ def main(arguments: Sequence[str]) -> None:
     draw(found, list(asked), task, results.file(f"{name}.png"))
 
 
-def pooled(shares: Sequence[dict[tuple[str, int], float]], asked: dict[int, int]) -> list[Estimate]:
-    """Exact match over all strata, by size."""
+def pooled(
+    shares: Sequence[dict[tuple[str, int], float]], asked: dict[int, int], strata: Sequence[str]
+) -> list[Estimate]:
+    """Exact match over some strata, by size."""
     return [
-        seeds_proportion([mean(share[stratum, size] for stratum in STRATA) for share in shares], count * len(STRATA))
+        seeds_proportion(
+            [mean(share[stratum, size] for stratum in strata) for share in shares],
+            count * len(strata),
+            same_problems=False,
+        )
         for size, count in asked.items()
     ]
 
 
-def answered(folder: Path, asked: dict[int, int]) -> dict[tuple[str, int], float]:
-    """The share of right answers of a run by stratum and size. `asked`: the number of problems at each size."""
+def answered(folder: Path, asked: dict[int, int], place: int) -> dict[tuple[str, int], float]:
+    """The share of right answers of a run by stratum and size.
+
+    Args:
+        folder: the run.
+        asked: the number of problems of a stratum at each size.
+        place: the run's place among the seeds, which decides which problems of the streams are its own.
+    """
     run, kept = load_scratch(folder), Kept(folder / "long_arithmetic.json")
     (task,) = chosen(run.config.data.tasks)
 
-    def share(stratum: str, size: int) -> float:
-        problems = [problem_of(task, stratum, size, index) for index in range(asked[size])]
+    def share(stratum: str, size: int, first: int) -> float:
+        problems = [problem_of(task, stratum, size, index) for index in range(first, first + asked[size])]
         return right_tokens(run, problems).count(None) / len(problems)
 
-    return {
-        (stratum, size): kept.once(
-            f"{stratum}, {size}, {asked[size]} problems", partial(share, stratum, size), "{:.3f}".format
-        )
-        for size in asked
-        for stratum in STRATA
-    }
+    found = {}
+    for size, count in asked.items():
+        first = place * count
+        for stratum in STRATA:
+            name, measure = f"{stratum}, {size}, {count} problems from {first}", partial(share, stratum, size, first)
+            found[stratum, size] = kept.once(name, measure, "{:.3f}".format)
+    return found
 
 
 def problem_of(task: Task, stratum: str, size: int, index: int) -> Problem:
@@ -157,6 +167,10 @@ SHAPES: dict[str, Callable[[Task, int, Random], list[int]]] = {
         [drawn.randint(1, SHORT) for _ in range(size)] if task is SUM else [SHORT, size]
     ),
 }
+
+
+LONG_IN_BOTH = [stratum for stratum in STRATA if stratum not in SHAPES]
+"""The strata with products of N by N digits, or sums of N terms of N digits."""
 
 
 def draw(found: dict[str, list[Estimate]], sizes: Sequence[int], task: Task, path: Path) -> None:

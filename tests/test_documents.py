@@ -165,3 +165,13 @@ def test_settings_that_pages_change_beside_a_config_are_settings():
     }
     assert len(named) > 40
     assert named <= known
+
+
+@pytest.mark.parametrize(
+    "card", sorted((ROOT / "checkpoints" / "zoo").glob("*/adapter_config.json")), ids=lambda card: card.parent.name
+)
+def test_the_card_of_a_tuned_model_says_what_finds_its_numbers_and_which_weights_it_was_tuned_from(card):
+    said = card.with_name("README.md").read_text(encoding="utf-8")
+    assert "## What it is not" in said
+    assert "lab/text/places.py" in said
+    assert "Q4_1" in said

@@ -15,7 +15,7 @@ from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
 from lab.inference.engine import GREEDY, Completion
 from lab.numbers.sampling import Cell, Problem, distinct_problems
-from lab.numbers.tasks import TASKS
+from lab.numbers.tasks import SUM, TASKS
 from lab.probing.components import Component
 from lab.probing.pairs import carry_only
 from lab.text.rule_notation import RuleNotation
@@ -366,16 +366,33 @@ def test_the_heads_that_bring_a_carry_are_found_in_an_adder_whose_circuit_is_kno
     assert heads.larger(found["controls"]).value == pytest.approx(0, abs=0.01)
 
 
-def test_running_totals_are_checked_by_stratum_and_size_and_what_was_measured_is_kept(tmp_path, capsys):
-    run = tmp_path / "sums"
-    shutil.copytree(ROOT / "checkpoints" / "zoo" / "long-sums", run)
+@pytest.mark.slow
+def test_running_totals_are_checked_by_stratum_and_size_each_seed_on_its_own_problems_and_kept(tmp_path, capsys):
+    first, second = tmp_path / "sums_0", tmp_path / "sums_1"
+    for run in (first, second):
+        shutil.copytree(ROOT / "checkpoints" / "zoo" / "long-sums", run)
     main = script("long_arithmetic").main
-    main([str(run), "sizes=6,3", "problems=1,2", f"output={tmp_path}", "name=sums"])
+    main([f"{first},{second}", "sizes=6,3", "problems=1,2", f"output={tmp_path}", "name=sums"])
     table = (tmp_path / "results" / "sums.md").read_text()
     assert "| digits | 3 x 3 | 6 x 6 |" in table
-    assert "| all | 100.0 (72.2-100.0) | 100.0 (56.6-100.0) |" in table
+    assert "| long in both directions | 100.0 (75.8-100.0) | 100.0 (61.0-100.0) |" in table
+    assert "| all | 100.0 (83.9-100.0) | 100.0 (72.2-100.0) |" in table
     assert (tmp_path / "results" / "sums.png").stat().st_size > 5_000
-    assert json.loads((run / "long_arithmetic.json").read_text())["mostly nines, 6, 1 problems"] == 1
+    for run, asked in ((first, "from 0"), (second, "from 1")):
+        assert json.loads((run / "long_arithmetic.json").read_text())[f"mostly nines, 6, 1 problems {asked}"] == 1
     with pytest.raises(SystemExit):
-        main([str(run), "sizes=3,6", "problems=1", f"output={tmp_path}"])
+        main([str(first), "sizes=3,6", "problems=1", f"output={tmp_path}"])
     assert "2 sizes, but 1 numbers of problems" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", [TASKS["multiply_hard_integer"], SUM], ids=["products", "sums"])
+def test_fifty_problems_with_running_totals_are_fifty_different_ones(task):
+    experiment = script("long_arithmetic")
+    drawn = {
+        stratum: [experiment.problem_of(task, stratum, 50, index) for index in range(10)]
+        for stratum in experiment.STRATA
+    }
+    assert len({(problem.a, problem.b) for problems in drawn.values() for problem in problems}) == 50
+    long = [problem for stratum in experiment.LONG_IN_BOTH for problem in drawn[stratum]]
+    assert len(long) == 30
+    assert {len(number) for problem in long for number in f"{problem.a}+{problem.b or problem.a}".split("+")} == {50}

@@ -15,6 +15,8 @@ from lab.site.findings import Page, findings, read
 ROOT = Path(__file__).parents[1]
 PAGES = findings(ROOT / "experiments")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+WITHOUT_WEIGHTS = ("F-040",)
+"""Pages that name models whose cost is only calculated."""
 FRONT = """---
 id: F-001
 claim: It adds.
@@ -123,6 +125,12 @@ def test_each_figure_of_a_page_is_one_of_its_artefacts(page):
 def test_each_number_of_the_headline_stands_below_the_claim(page):
     assert numbers(page.finding.headline)
     assert numbers(page.finding.headline) <= numbers(told(page))
+
+
+@every_page
+def test_a_page_about_the_embedded_model_says_that_its_weights_are_dequantized(page):
+    named = [model for model in page.finding.models if "SmolLM2-135M" in model]
+    assert not named or page.finding.id in WITHOUT_WEIGHTS or any("Q4_1" in model for model in named)
 
 
 @every_page
