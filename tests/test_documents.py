@@ -9,6 +9,7 @@ import pytest
 
 from lab.command import COMMANDS, find_config, with_smoke
 from lab.config.describing import help_text
+from lab.config.parts import MODULES, section_of
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import load
 from lab.numbers.operations import significant
@@ -155,6 +156,8 @@ def test_every_file_that_a_page_names_is_there(page):
 
 
 def test_settings_that_pages_change_beside_a_config_are_settings():
+    for kind in MODULES:
+        section_of(kind)  # help shows the keys of parts that are imported
     lines = [line for schema in SCHEMAS.values() for line in help_text(schema).splitlines()]
     known = {line.partition(":")[0] for line in lines} | {"key.sub"}
     known |= {
