@@ -23,8 +23,8 @@ from lab.evaluate import main as evaluate
 from lab.finetune import main as finetune
 from lab.numbers.statistics import Estimate, wilson
 from lab.numbers.tasks import EASY, TASKS
+from lab.rules.traces.errors import KINDS
 from lab.runs import Run
-from lab.text.traces.errors import KINDS
 
 ROOT = Path(__file__).parents[1]
 TRAININGS = ("smollm2_rfcot", "smollm2_direct")

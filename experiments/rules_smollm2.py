@@ -30,9 +30,9 @@ from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
+from lab.rules.traces.errors import KINDS
 from lab.runs import Run
 from lab.text.prompts import completion
-from lab.text.traces.errors import KINDS
 
 ROOT = Path(__file__).parents[1]
 TRAINING, TEST = ROOT / "configs" / "smollm2_rules_values.yaml", ROOT / "configs" / "nupa_rfcot.yaml"

@@ -35,11 +35,11 @@ from lab.models import pretrained, scratch
 from lab.numbers.philox import philox
 from lab.numbers.statistics import Estimate, wilson
 from lab.progress import quiet_libraries
+from lab.rules.rulebook import Rule, read_rule
+from lab.rules.traces.tracing import trace
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 from lab.text.rule_notation import ANSWER, ASSIGNED, DIGITS, ENDED, LINE, in_words
-from lab.text.rulebook import Rule, read_rule
 from lab.text.scratch_tokenizer import build_tokenizer
-from lab.text.traces.tracing import trace
 from lab.training.from_scratch import train_from_scratch
 from lab.training.problem_sets import ProblemSet, TrainingSets
 from lab.training.sequences import SequenceCollator, sequence_loss

@@ -79,12 +79,13 @@ def parts() -> str:
     from lab.config.describing import help_text
     from lab.config.parts import MODULES, section_of
 
-    sections = {kind: section_of(kind) for kind in MODULES}
     texts = []
-    for kind, section in sections.items():
+    for kind in MODULES:
+        section = section_of(kind)
         about = textwrap.fill(" ".join((section.__doc__ or "").split()), width=114)
-        texts.append(textwrap.indent(f"{about}\n{help_text(section)}".rstrip(), "    "))
-    return "\n\n".join(f"parts.{kind}\n{text}" for kind, text in zip(sections, texts, strict=True))
+        keys = textwrap.indent(f"{about}\n{help_text(section)}".rstrip(), "    ")
+        texts.append(f"parts.{kind}\n{keys}")
+    return "\n\n".join(texts)
 
 
 def runs(folders: Sequence[str] = ()) -> Table:

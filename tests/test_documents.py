@@ -9,9 +9,9 @@ import pytest
 
 from lab.command import COMMANDS, find_config, with_smoke
 from lab.config.describing import help_text
-from lab.config.parts import MODULES, section_of
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import load
+from lab.config.parts import MODULES, section_of
 from lab.numbers.operations import significant
 from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, distinct_problems

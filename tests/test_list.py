@@ -6,6 +6,7 @@ import pytest
 from lab.command import COMMANDS
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
+from lab.config.parts import MODULES
 from lab.list import main, opening
 from lab.numbers.tasks import TASKS
 from lab.runs import Run
@@ -25,6 +26,13 @@ def test_every_task_is_listed_with_an_example_that_is_right(capsys):
 def test_every_shipped_config_says_what_it_is_for_and_has_a_command(path):
     assert command_of(keys_of(path))
     assert len(opening(path)) > 15
+
+
+def test_every_part_is_listed_with_its_keys(capsys):
+    main(["parts"])
+    listed = capsys.readouterr().out
+    assert all(f"parts.{kind}\n" in listed for kind in MODULES)
+    assert "    heads: integer >= 1 (required)\n" in listed
 
 
 def test_runs_are_listed_with_their_status(capsys, tmp_path):

@@ -142,7 +142,7 @@ class Lengths(Section):
 
 
 Detail: TypeAlias = Literal["full", "values", "state", "bare", "results", "answer"]
-"""What the trace of a rule shows (lab/text/traces/tracing.py)."""
+"""What the trace of a rule shows (lab/rules/traces/tracing.py)."""
 
 
 class RulesConfig(Section):
@@ -157,7 +157,7 @@ class RulesConfig(Section):
     values of bare that were computed, not those that were looked up in the numbers. answer: only the answer."""
     folder: Path | None = None
     """A folder of rules that replace the lab's own: files named <task>.py, such as add_integer.py
-    (lab/text/rulebook.py)."""
+    (lab/rules/rulebook.py)."""
     window: int = Field(default=2000, ge=1)
     """Maximum number of tokens in prompt and response together. Problems that need more are left out and counted."""
 

@@ -11,10 +11,10 @@ from lab.config.schema import RulesConfig
 from lab.errors import RuleError
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import Task
+from lab.rules.rulebook import Rule, check_folder, rule_of
+from lab.rules.traces.lines import ANSWER
+from lab.rules.traces.tracing import check_readable, trace
 from lab.text import prompts
-from lab.text.rulebook import Rule, check_folder, rule_of
-from lab.text.traces.lines import ANSWER
-from lab.text.traces.tracing import check_readable, trace
 
 PROMPT = """Follow the given rule to solve the question.
 Rule:

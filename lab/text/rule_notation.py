@@ -2,7 +2,7 @@
 
     <begin> 9 1 9 7 <add_integer> 8 1 3 9 = 9 8 7 1 ; 1 1 3 0 ; 9 3 2 1 ; 7 9 7 1 ; answer is 7 3 2 7 1 <end>
 
-This is 7919 + 9318 with a bare trace (lab/text/traces/tracing.py) and format.reverse=integer: every run of digits, in
+This is 7919 + 9318 with a bare trace (lab/rules/traces/tracing.py) and format.reverse=integer: every run of digits, in
 the trace too, is written with the ones digit first. A word is a digit, a name with what belongs to it (`carry=`,
 `a[-1:]=`), or a sign; lines end in ";". If the rule is shown, its text, in the same words, comes before the first
 number.
@@ -20,9 +20,9 @@ from lab.config.schema import RulesConfig
 from lab.errors import TaskError
 from lab.numbers.representations import Integer, Representation
 from lab.numbers.sampling import Cell, Problem, problem, task_of
+from lab.rules.traces import lines
 from lab.text import rule_following
 from lab.text.notation import BEGIN, DIGITS, END, EQUALS, PAD, ScratchNotation
-from lab.text.traces import lines
 
 ENDED, ANSWER = "answer", "is"
 """The words between a trace and the answer. The first counts as one more line (lab/models/trace_places.py), so that

@@ -19,12 +19,12 @@ from typing import Any, TypeAlias
 from lab.config.schema import RulesConfig
 from lab.numbers.representations import Representation
 from lab.numbers.sampling import Problem, task_of
+from lab.rules.traces.errors import first_error
+from lab.rules.traces.lines import ANSWER
 from lab.text import answers, prompts, rule_following
 from lab.text.answers import ReadingName, Setting
 from lab.text.examples import Example, Message, Prompt
 from lab.text.notation import ScratchNotation
-from lab.text.traces.errors import first_error
-from lab.text.traces.lines import ANSWER
 
 Solved: TypeAlias = Mapping[str, Sequence[Problem]]
 """Problems that are shown with their answers before a question, by the key of the question's task."""

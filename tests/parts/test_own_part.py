@@ -1,4 +1,4 @@
-"""A part and a kind of position ids of one's own, each one file outside the lab: trained, saved, opened again, asked."""
+"""A part and a kind of position ids of one's own, each one file outside the lab: trained, saved and opened again."""
 
 import sys
 from pathlib import Path

@@ -75,8 +75,8 @@ def test_a_folder_that_is_not_there_or_holds_no_rule_is_an_error(tmp_path):
 
 
 def test_a_task_without_a_rule_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr("lab.text.rulebook.RULES", tmp_path)
-    with pytest.raises(RuleError, match=r"no rule for add_integer: there is no add_integer\.py in lab/text/rules"):
+    monkeypatch.setattr("lab.rules.rulebook.RULES", tmp_path)
+    with pytest.raises(RuleError, match=r"no rule for add_integer: there is no add_integer\.py in lab/rules/library"):
         check_rules([TASKS["add_integer"]], RulesConfig())
 
 

@@ -17,8 +17,8 @@ from lab.numbers.paired import Difference, holm
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import OUTCOMES
+from lab.rules.traces.errors import KINDS
 from lab.text.answers import READINGS
-from lab.text.traces.errors import KINDS
 
 UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
 
@@ -232,7 +232,7 @@ def errors(summaries: Mapping[str, NupaSummary]) -> Table:
 
 
 def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
-    """If rules are followed: the kind of the first wrong line (lab/text/traces/errors.py), and how many problems of
+    """If rules are followed: the kind of the first wrong line (lab/rules/traces/errors.py), and how many problems of
     each task were left out because their trace does not fit the window."""
     rows = [
         (key, label, name, *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)), str(task.left_out))

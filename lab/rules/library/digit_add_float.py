@@ -1,0 +1,12 @@
+"""Gives both numbers the same number of decimals, adds them digit by digit, and puts the point back."""
+
+from lab.rules.library.digit_add_integer import digit_add
+
+
+def digit_add_floats(a, b):
+    w, d = a.split(".")
+    v, e = b.split(".")
+    places = max(len(d), len(e))
+    total = digit_add(w + d.ljust(places, "0"), v + e.ljust(places, "0"))
+    total = total.zfill(places + 1)
+    return total[:-places] + "." + (total[-places:].rstrip("0") or "0")

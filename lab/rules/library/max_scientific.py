@@ -1,0 +1,8 @@
+"""The larger of two different numbers; lab/rules/library/comparison.py compares them."""
+
+from lab.rules.library.comparison import scientific_exceeds
+
+
+def larger(a, b):
+    bigger = scientific_exceeds(a, b)
+    return a if bigger else b

@@ -1,0 +1,8 @@
+"""The smaller of two different numbers; lab/rules/library/comparison.py compares them."""
+
+from lab.rules.library.comparison import fraction_exceeds
+
+
+def smaller(a, b):
+    bigger = fraction_exceeds(a, b)
+    return b if bigger else a

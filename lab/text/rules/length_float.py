@@ -1,8 +1,0 @@
-"""Removes the point, and counts the digits as in an integer."""
-
-from lab.text.rules.length_integer import length
-
-
-def length_of_float(num):
-    digits = num.replace(".", "")
-    return length(digits)

@@ -1,8 +1,0 @@
-"""Multiplies the first fraction by the reciprocal of the second."""
-
-from lab.text.rules.multiply_fraction import multiply_fractions
-
-
-def divide_fractions(a, b):
-    r, s = b.split("/")
-    return multiply_fractions(a, s + "/" + r)
