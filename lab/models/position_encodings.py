@@ -34,19 +34,7 @@ from torch import nn
 
 from lab.errors import ModelError
 from lab.models import grid_places
-
-
-class NoRotation(nn.Module):
-    """Replaces Llama's rotary embedding: with cosines 1 and sines 0, queries and keys stay as they are."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-
-    def forward(self, x: torch.Tensor, position_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosines and sines (B, T, D), in x's dtype."""
-        shape = (*position_ids.shape, self.width)
-        return x.new_ones(1).expand(shape), x.new_zeros(1).expand(shape)
+from lab.parts.alibi import alibi_slopes
 
 
 class AlibiBias(nn.Module):
@@ -60,8 +48,7 @@ class AlibiBias(nn.Module):
         self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None = None
     ) -> torch.Tensor:
         """What is added to the scores, (B, H, Q, K); it does not depend on `visible_BQK`."""
-        heads_H = torch.arange(1, self.heads + 1, device=positions_BQ.device)
-        slopes_H11 = torch.exp2(-8 * heads_H / self.heads)[:, None, None]
+        slopes_H11 = alibi_slopes(self.heads, positions_BQ.device)[:, None, None]
         return self.sign * slopes_H11 * distances(positions_BQ, positions_BK, self.circle)[:, None]
 
 

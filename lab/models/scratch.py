@@ -28,9 +28,10 @@ from lab.models.clipped_distances import ClippedDistances
 from lab.models.counted_places import PlaceCounter
 from lab.models.grid_places import SEGMENTS as GRID_SEGMENTS
 from lab.models.number_attention import NUMBER_ATTENTION
-from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation, RelativeKeys
+from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, RelativeKeys
 from lab.models.position_ids import TokenFacts, position_ids, segments
 from lab.models.trace_places import SEGMENTS
+from lab.parts.nope import NoRotation
 from lab.parts.stick_breaking import Downward
 from lab.text.examples import IGNORED
 

@@ -57,6 +57,10 @@ class _Biased(Act):
 
 def alibi_bias(heads: int, at_BQ: torch.Tensor, at_BK: torch.Tensor) -> torch.Tensor:
     """What is added to the scores, (B, H, Q, K)."""
-    heads_H = torch.arange(1, heads + 1, device=at_BQ.device)
-    slopes_H11 = torch.exp2(-8 * heads_H / heads)[:, None, None]
+    slopes_H11 = alibi_slopes(heads, at_BQ.device)[:, None, None]
     return -slopes_H11 * (at_BQ[:, :, None] - at_BK[:, None]).abs()[:, None]
+
+
+def alibi_slopes(heads: int, device: torch.device) -> torch.Tensor:
+    """The slope of each head, (H,)."""
+    return torch.exp2(-8 * torch.arange(1, heads + 1, device=device) / heads)

@@ -10,7 +10,8 @@ from transformers.models.llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from lab.errors import ModelError
-from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation, RelativeKeys
+from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, RelativeKeys
+from lab.parts.nope import NoRotation
 
 ids = st.integers(0, 1000)
 id_rows = st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 4)).flatmap(
