@@ -299,7 +299,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("sampling.temperature=1e-40", "should be 0, which is greedy, or 0.001 or more"),
         ("engine.clip_distance=9", "clip_distance needs a model from scratch with encoding=rope"),
         ("engine.far_at_most=16", "far_at_most needs a model whose attention tells far digits from near ones"),
-        ("engine.spacing=3", "even_spacing needs a model that was tuned with parts.coupled"),
+        ("engine.spacing=3", "spacing needs a model that was tuned with parts.coupled"),
         ("limit=0", "limit"),
     ],
 )

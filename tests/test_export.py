@@ -145,7 +145,7 @@ def test_the_card_says_how_to_open_and_to_ask_the_model(tuned, tmp_path):
     assert "answers come ones digit first: 579 is 975" in card
     assert 'lab.load("out")' in card
     assert "| add | integer |" in card
-    assert "kind: coupled" in card
+    assert "coupled:" in card
     assert str(tmp_path) not in card
     assert str(tuned["coupled"].parent) not in card
 
