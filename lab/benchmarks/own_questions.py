@@ -79,7 +79,9 @@ def all_tables(summaries: Mapping[str, OwnSummary]) -> dict[str, Table]:
 
 def in_short(summary: OwnSummary) -> list[str]:
     """One line: the share of right answers."""
-    return [f"right, % (95 % interval), n={summary.answered}: {percent(summary.exact_match) or 'none was answered'}"]
+    if not summary.exact_match:
+        return ["right: no question was answered"]
+    return [f"right, % (95 % interval), n={summary.answered}: {percent(summary.exact_match)}"]
 
 
 def read_file(path: Path) -> ModuleType:

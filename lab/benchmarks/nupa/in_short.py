@@ -39,9 +39,10 @@ def compared(summaries: Mapping[str, NupaSummary]) -> list[str]:
     """Exact match in a line for each model: over all questions, and by representation."""
     lines = ["exact match, % (95 % interval)"]
     for label, summary in summaries.items():
-        if right := _by(summary, lambda task, part: "all"):
-            parts = ranked(_by(summary, lambda task, part: task.representation.name))
-            lines.append(f"{label}: {percent(right['all'])}, n={right['all'].n}; {parts}")
+        right = _by(summary, lambda task, part: "all")
+        parts = ranked(_by(summary, lambda task, part: task.representation.name))
+        found = f"{percent(right['all'])}, n={right['all'].n}; {parts}" if right else "no question was answered"
+        lines.append(f"{label}: {found}")
     return lines
 
 
