@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from lab.benchmarks import arrivals
 from lab.benchmarks.nupa import in_short as nupa_in_short
 from lab.benchmarks.opening import REPORTS, Summaries
 from lab.benchmarks.results import Part, Question, Summary, answered, grouped, read_samples, read_summary, task_key
@@ -147,12 +148,22 @@ def settings(paths: Iterable[Path], names: Sequence[str] = ()) -> Table:
         from_scratch = read_summary(Run(path)).lengths is not None
         chosen = {"trained on digits": config["data"]["lengths"]} if from_scratch else {}
         chosen |= {key: benchmark[key] for key in (*keys, "sharpness") if key in benchmark}
-        chosen |= {f"sampling {key}": value for key, value in config.get("sampling", {}).items()}
+        chosen |= {f"sampling {key}": value for key, value in config.get("sampling", {}).items() if value != "run"}
         chosen |= {"seed": config.get("seed"), "limit": config.get("limit")}
         said = ", ".join(f"{key} {value}" for key, value in chosen.items() if value is not None)
         kind = benchmark.get("kind", "lengths" if from_scratch else "nupa")
         rows.append((label, model_of(config), engine.get("kind", "local"), kind, said))
     return Table("What was measured", ("run", "model", "engine", "benchmark", "settings"), rows, 5)
+
+
+def arrivals_in_short(paths: Iterable[Path], names: Sequence[str] = ()) -> list[str]:
+    """For each run, a line for each thing that went wrong with its answers, such as that they were cut off."""
+    return [
+        f"{label}: {line}"
+        for path, label in labels(map(Path.resolve, paths), names).items()
+        if (came := _summary(path).arrivals)
+        for line in arrivals.in_short(came, Run(path).settings.get("benchmark", {}).get("kind", "nupa"))
+    ]
 
 
 def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> None:

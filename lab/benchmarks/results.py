@@ -235,6 +235,21 @@ class Result(BaseModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
+class Arrivals(Result):
+    """What came of the questions of a run, besides right and wrong (lab/benchmarks/arrivals.py)."""
+
+    asked: int
+    answered: int
+    cut_off: int
+    """How many answers were cut off because their budget of tokens ran out."""
+    cut_off_before_text: int
+    empty: int
+    """How many answers are empty although they were not cut off."""
+    empty_after_thoughts: int
+    reasons: dict[str, int]
+    """How often an endpoint gave each reason for no answer; only the most frequent ones."""
+
+
 class Scores(Result):
     """The three metrics over a group of answers."""
 
@@ -399,14 +414,14 @@ class OwnSummary(Result):
 
 
 class Costs(Result):
-    """The average cost of a sample."""
+    """The average cost of a sample, over those that were answered; None if none was."""
 
-    seconds: JsonEstimate
-    prompt_tokens: JsonEstimate
-    completion_tokens: JsonEstimate
-    cache_bytes: JsonEstimate
+    seconds: JsonEstimate | None
+    prompt_tokens: JsonEstimate | None
+    completion_tokens: JsonEstimate | None
+    cache_bytes: JsonEstimate | None
     """The size of the keys and values at the end of the sample."""
-    accuracy: JsonEstimate
+    accuracy: JsonEstimate | None
     seconds_per_correct: JsonEstimate | None
     """The total seconds divided by the number of right answers; None if there are none."""
 
@@ -424,16 +439,17 @@ class VariantCosts(Result):
     """The size of the keys and values of the fullest batch."""
     peak_bytes: int | None
     """The peak memory on a GPU beyond the weights; None if it was not measured."""
-    tokens_per_pass: JsonEstimate
+    tokens_per_pass: JsonEstimate | None
     overall: Costs
     tasks: dict[str, TaskCosts]
 
 
 class CostRatios(Result):
-    """The seconds of one variant divided by those of another variant."""
+    """The seconds of one variant divided by those of another variant, on the problems that both answered; None if there
+    are none."""
 
-    overall: JsonEstimate
-    tasks: dict[str, JsonEstimate]
+    overall: JsonEstimate | None
+    tasks: dict[str, JsonEstimate | None]
 
 
 class CostSummary(Result):
@@ -463,11 +479,14 @@ class Summary(Result):
     own_questions: OwnSummary | None = None
     lengths: Curves | None = None
     """The curves of a model from scratch."""
+    arrivals: Arrivals | None = None
+    """Only in evaluations, and not in those of earlier versions."""
 
     @classmethod
-    def of(cls, benchmark: str, part: Part) -> Self:
+    def of(cls, benchmark: str, part: Part, arrivals: Arrivals | None = None) -> Self:
         """The summary of a run that asked one benchmark; `benchmark` is the name of its part."""
-        return cls.model_validate({"version": VERSION, benchmark: part})
+        came = {"arrivals": arrivals} if arrivals else {}
+        return cls.model_validate({"version": VERSION, benchmark: part, **came})
 
 
 def read_summary(run: Run) -> Summary:
