@@ -12,12 +12,12 @@ An Estimate (lab/numbers/statistics.py) is a value with its 95 % interval and it
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 
-from lab.errors import RunError, mistakes
+from lab.errors import RunError, in_one_line, mistakes
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, mean_share, wilson
@@ -94,9 +94,12 @@ class Reading(NamedTuple):
 
     @classmethod
     def from_json(cls, read: Mapping[str, Any]) -> Self:
-        if "success" in read:
-            return cls(read["given"], read["success"])
-        return cls(**{name: read[name] for name in cls._fields if name in read})
+        """Reads what `to_json` wrote. Raises KeyError, TypeError or AttributeError if it is something else."""
+        known = {"exact_match" if name == "success" else name: value for name, value in read.items()}
+        reading = cls(**{name: known[name] for name in ("given", "exact_match")})
+        reading = reading._replace(**{name: known[name] for name in cls._fields[2:] if name in known})
+        _check_types(reading)
+        return reading
 
 
 @dataclass(frozen=True)
@@ -161,20 +164,47 @@ class Sample:
     def from_json(cls, read: Mapping[str, Any]) -> Self:
         """Reads what `to_json` wrote. Raises RunError if the record is not a sample."""
         try:
-            rest = dict(read)
-            kind = Problem if "task" in rest else Sum if "int1" in rest else Asked
-            question = kind(*(rest.pop(name) for name in kind._fields))
-            for derived in facts(question):
-                rest.pop(derived, None)
-            index, model, prompt = rest.pop("index"), rest.pop("model", ""), rest.pop("prompt")
-            completion = Completion(**{name: rest.pop(name) for name in Completion._fields if name in rest})
-            readings = {name: Reading.from_json(rest.pop(name)) for name in SUM_READINGS if name in rest}
-            if "given" in rest:
-                parts = {name: rest.pop(name) for name in (*Reading._fields, "success") if name in rest}
-                readings[""] = Reading.from_json(parts)
-        except (KeyError, TypeError) as error:
-            raise RunError(f"not a sample: {error!r}") from None
+            return cls._read(read)
+        except KeyError as error:
+            raise RunError(f"not a sample: it has no {error.args[0]}") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise RunError(f"not a sample: {in_one_line(error)}") from None
+
+    @classmethod
+    def _read(cls, read: Mapping[str, Any]) -> Self:
+        rest = dict(read)
+        kind = Problem if "task" in rest else Sum if "int1" in rest else Asked
+        question = kind(*(rest.pop(name) for name in kind._fields))
+        _check_types(question)
+        for derived in facts(question):
+            rest.pop(derived, None)
+        index, model, prompt = rest.pop("index"), rest.pop("model", ""), rest.pop("prompt")
+        completion = Completion(**{name: rest.pop(name) for name in Completion._fields if name in rest})
+        _check_types(completion)
+        readings = {name: Reading.from_json(rest.pop(name)) for name in SUM_READINGS if name in rest}
+        if "given" in rest:
+            parts = {name: rest.pop(name) for name in (*Reading._fields, "success") if name in rest}
+            readings[""] = Reading.from_json(parts)
+        if type(index) is not int:
+            raise TypeError(f"index should be a number, not {index!r}")
         return cls(index, question, prompt, completion, readings, rest, model)
+
+
+_KINDS: dict[type[NamedTuple], tuple[type | tuple[type, ...], ...]] = {
+    Problem: (str, str, str, (str, NoneType), str, int),
+    Sum: (str, str),
+    Asked: (str, str),
+    Completion: (str, int, int, (int, float), str, str, str),
+    Reading: ((str, NoneType), bool, (int, float, NoneType), (int, NoneType), (str, NoneType)),
+}
+"""The types of the fields of what a sample consists of."""
+
+
+def _check_types(part: NamedTuple) -> None:
+    """Raises TypeError, with the name of the field, if a field has another type than it should have."""
+    for name, value, kind in zip(part._fields, part, _KINDS[type(part)], strict=True):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} should not be {value!r}")
 
 
 def task_key(question: Question) -> str:
@@ -196,8 +226,14 @@ def facts(question: Question) -> Record:
 
 
 def read_samples(run: Run, name: str = "samples") -> list[Sample]:
-    """The samples of a run, in the order of its file. Raises RunError if a line is damaged."""
-    return [Sample.from_json(record) for record in run.read(name)]
+    """The samples of a run, in the order of its file. Raises RunError, with file and line, if a line is damaged."""
+    samples = []
+    for number, record in enumerate(run.read(name), start=1):
+        try:
+            samples.append(Sample.from_json(record))
+        except RunError as error:
+            raise RunError(f"{run.path / name}.jsonl:{number}: {error}") from None
+    return samples
 
 
 def answered(samples: Iterable[Sample]) -> list[Sample]:
