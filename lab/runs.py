@@ -241,9 +241,17 @@ class Run:
         this is no run. Raises `RunError` if the config is damaged."""
         if not (self.path / "config.yaml").is_file():
             return None
-        if (self.path / "environment.json").is_file() and (recorded := self.read_json("environment").get("command")):
+        if recorded := self._facts().get("command"):
             return recorded
-        return command_of(self.settings)
+        with self.reading_settings() as settings:
+            return command_of(settings)
+
+    def _facts(self) -> dict[str, Any]:
+        """What environment.json says; empty if there is none."""
+        facts = self.read_json("environment") if (self.path / "environment.json").is_file() else {}
+        if not isinstance(facts, dict):
+            raise RunError(f"{self.path / 'environment.json'}: should be a JSON object")
+        return facts
 
     @property
     def figures(self) -> Path:
@@ -300,7 +308,7 @@ class Run:
 
     def record_environment(self, **facts: Any) -> None:
         """Add facts that only the command knows, such as ``device``, to ``environment.json``."""
-        self.write_json("environment", {**self.read_json("environment"), **facts})
+        self.write_json("environment", {**self._facts(), **facts})
 
     def finish(self) -> None:
         """Set the status to ``finished``."""

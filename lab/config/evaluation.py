@@ -122,7 +122,7 @@ class NupaConfig(Section):
     surplus_tokens: int | None = Field(default=None, ge=0)
     """How many tokens an answer may have beyond the longest right answer of its task and length. The default is 8 in
     the base setting and with rules.detail=answer, and 64 otherwise; a model that thinks before it answers needs
-    thousands."""
+    thousands. A run says how many of its answers were cut off."""
 
     def cells(self) -> list[Cell]:
         return self.lengths.tested(self.tasks)
