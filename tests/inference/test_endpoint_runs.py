@@ -1,11 +1,17 @@
 """Evaluations of endpoints from end to end: what a run says, and leaves behind, when answers are missing or no good."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import lab
+from lab.api import served
+from lab.config.evaluation import EvaluateConfig
+from lab.errors import ModelError
 from lab.evaluate import main
+from lab.report import main as report
 from tests.records import records
 
 pytestmark = pytest.mark.slow
@@ -40,6 +46,12 @@ def evaluate(tmp_path, capsys, monkeypatch):
         return status, told.out, told.err
 
     return run
+
+
+def added(asked):
+    """The right answer to NUPA's last question in a prompt."""
+    a, b = re.findall(r"(\d+) \+ (\d+)", asked.prompt)[-1]
+    return asked.answer(str(int(a) + int(b)))
 
 
 def samples(tmp_path):
@@ -156,3 +168,46 @@ def test_a_missing_key_is_told_before_anything_is_done(tmp_path, capsys, monkeyp
         "error: engine.api_key_env: the environment variable OPENAI_API_KEY should hold a key, but is not set\n"
     )
     assert not list(tmp_path.iterdir())
+
+
+def test_a_question_to_an_endpoint_is_asked_as_its_config_says(serve):
+    server = serve(lambda asked: added(asked) if "12 + 30" in asked.prompt else asked.right())
+    engine = {"kind": "openai", "base_url": server.url, "model": "adder"}
+    common = {"name": "x", "engine": engine, "benchmark": {"kind": "nupa", "setting": "chat"}}
+    asking = served(EvaluateConfig.model_validate({**common, "sampling": {"temperature": None}}))
+    assert asking.ask("12 + 30") == "42"
+    asking.ask("What is it?")
+    assert all("temperature" not in asked.body for asked in server.asked)
+
+
+@pytest.mark.parametrize("question", ["12 + 30", "What is it?"])
+def test_a_question_that_an_endpoint_refuses_is_one_line_and_no_wrong_answer(serve, question):
+    server = serve(lambda asked: asked.reply("no temperature", status=400))
+    engine = {"kind": "openai", "base_url": server.url, "model": "adder"}
+    asking = served(EvaluateConfig.model_validate({"name": "x", "engine": engine, "benchmark": {"kind": "nupa"}}))
+    with pytest.raises(ModelError, match=r"\(400: no temperature\); sampling.temperature=null leaves temperature out"):
+        asking.ask(question)
+
+
+def test_figures_of_a_model_count_answered_questions_only(serve):
+    server = serve(lambda asked: added(asked) if len(server.asked) % 2 else asked.reply("no", status=400))
+    engine = {"kind": "openai", "base_url": server.url, "model": "adder"}
+    asking = served(EvaluateConfig.model_validate({"name": "x", "engine": engine, "benchmark": {"kind": "nupa"}}))
+    found = lab.evaluate(asking, lab.problems("add_integer", 5, n=10))
+    assert found.scores["add_integer", 5].exact_match[::3] == (1.0, 5)
+    silent = serve(lambda asked: asked.reply(f"no {'o' * len(asked.prompt)}", status=500))
+    engine["base_url"] = silent.url
+    engine["attempts"] = 1
+    asking = served(EvaluateConfig.model_validate({"name": "x", "engine": engine, "benchmark": {"kind": "nupa"}}))
+    nothing = lab.evaluate(asking, lab.problems("add_integer", 5, n=3))
+    assert nothing.scores == {}
+    assert nothing.plot()
+
+
+@pytest.mark.parametrize("answered", [0, 1])
+def test_a_report_shows_a_run_without_answers(serve, evaluate, tmp_path, answered):
+    server = serve(lambda asked: asked.right() if len(server.asked) <= answered else asked.reply("down", status=500))
+    for kind in KINDS:
+        evaluate(kind, server, "overwrite=true")
+        report([str(tmp_path / "run"), f"out={tmp_path / kind}"])
+        assert list((tmp_path / kind).rglob("*.html"))
