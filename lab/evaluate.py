@@ -12,6 +12,7 @@ to answer.
 """
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,9 @@ from lab.runs import Run, put_in_place
 from lab.shipped import shipped_configs
 
 COMMAND = "lab evaluate"
+
+_MANY_TASKS = 10
+"""How many tasks take so long to draw that a line says what is being done."""
 
 
 class CompareOptions(Section):
@@ -97,6 +101,8 @@ def evaluate(config: EvaluateConfig) -> None:
             run.rewrite("parse_errors", [sample.to_json() for sample in parse_errors(samples)])
         came = arrivals.arrivals(samples, requests)
         run.write_json("summary", Summary.of(kind, summary, came).to_json())
+        if isinstance(summary, dict) and len(summary) >= _MANY_TASKS:
+            print(f"drawing the figures of {len(summary)} tasks", file=sys.stderr)
         report.write(kind, {config.name: summary}, run.path)
         asked_twice = isinstance(config.engine, EndpointConfig)
         for line in filter(None, (*arrivals.in_short(came, kind, asked_twice), benchmark.note)):

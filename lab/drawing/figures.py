@@ -42,6 +42,7 @@ def figure_at(path: Path, figsize: tuple[float, float]) -> Iterator[Figure]:
             yield figure
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path)
+            figure.set_layout_engine("none")  # the panels keep the places that they have found
             figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})  # the same bytes on any day
         finally:
             pyplot.close(figure)

@@ -51,7 +51,8 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, title: str,
     columns = max(1, min(6, len(tasks)))
     rows = max(1, -(-len(tasks) // columns))
     with figure_at(path, figsize=(2.3 * columns, 1.55 * rows + 0.7)) as figure:
-        grid = figure.subplots(rows, columns, sharey=metric != "dlength", squeeze=False).ravel()
+        # with shared axes, matplotlib compares each panel with all others whenever it looks up a limit
+        grid = figure.subplots(rows, columns, squeeze=False).ravel()
         width = 0.8 / len(summaries)
         for axes, task in zip(grid, tasks, strict=False):
             ranges = list(task.difficulty.ranges)
@@ -75,6 +76,7 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, title: str,
             axes.set_xticks(range(len(ranges)), ranges)
             if metric != "dlength":
                 axes.set_ylim(0, 1)
+                axes.tick_params(labelleft=axes.get_subplotspec().is_first_col())
         for axes in grid[len(tasks) :]:
             axes.set_visible(False)
         headed(figure, f"{title}{left_out}")

@@ -15,7 +15,7 @@ _NAMED = 3
 
 
 def found(summary: NupaSummary) -> list[str]:
-    """Exact match over all questions in both readings, and by representation, operation and range if there are several.
+    """Exact match over all questions in both readings, and by representation, operation and range if these differ.
 
     If rules are followed, a last line counts the first errors.
     """
@@ -30,9 +30,13 @@ def found(summary: NupaSummary) -> list[str]:
     }
     return [
         f"exact match, % (95 % interval), n={right.n}: {percent(right)}; with the loose reading {percent(loose)}",
-        *(f"by {name}: {ranked(parts)}" for name, parts in groups.items() if len(parts) > 1),
+        *(f"by {name}: {ranked(parts)}" for name, parts in groups.items() if _differ(parts)),
         *_first_errors(summary),
     ]
+
+
+def _differ(parts: Mapping[str, Estimate]) -> bool:
+    return len({share.value for share in parts.values()}) > 1
 
 
 def compared(summaries: Mapping[str, NupaSummary]) -> list[str]:
