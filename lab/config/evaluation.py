@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lab.config.schema import LONGEST, Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks, wrong
 from lab.numbers.sampling import Cell
@@ -193,7 +193,8 @@ class SamplingConfig(Section):
     """0 is greedy. null leaves it to the endpoint: some models that think refuse 0, or any temperature."""
     top_p: float | None = Field(default=1.0, gt=0, le=1)
     seed: Annotated[int, Field(ge=0, lt=2**32)] | Literal["run"] | None = "run"
-    """The seed of the sampling. run: the run's seed, if temperature is above 0. null: no seed is sent."""
+    """The seed of the sampling. run: the run's seed, if temperature is above 0. null: an endpoint is sent none; for a
+    local model, the same as run."""
 
     @model_validator(mode="before")
     @classmethod
@@ -228,13 +229,18 @@ class EvaluateConfig(RunConfig):
     limit: int | None = Field(default=None, ge=1)
     """Asks at most this many questions, spread evenly over the benchmark."""
 
+    @field_validator("sampling")
+    @classmethod
+    def _seed_of_a_local_model(cls, sampling: SamplingConfig, info: ValidationInfo) -> SamplingConfig:
+        """Without an endpoint, seed: null means what it meant in every config of earlier versions."""
+        local = "engine" in info.data and not isinstance(info.data["engine"], EndpointConfig)
+        return sampling.model_copy(update={"seed": "run"}) if local and sampling.seed is None else sampling
+
     @model_validator(mode="after")
     def _left_to_the_endpoint(self) -> Self:
-        said = {"temperature": self.sampling.temperature, "seed": self.sampling.seed}
-        for name, value in said.items():
-            if value is None and not isinstance(self.engine, EndpointConfig):
-                what = f"null leaves {name} to an endpoint; engine.kind={self.engine.kind} needs a value"
-                raise wrong(f"sampling.{name} engine.kind", what)
+        if self.sampling.temperature is None and not isinstance(self.engine, EndpointConfig):
+            what = f"null leaves temperature to an endpoint; engine.kind={self.engine.kind} needs a value"
+            raise wrong("sampling.temperature engine.kind", what)
         return self
 
     @property
