@@ -12,12 +12,13 @@ from pydantic import ValidationError
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
-from lab.benchmarks.results import Sample, Scores, facts, grouped
+from lab.benchmarks.results import Sample, Scores, answered, facts, grouped
 from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig, VllmConfig
 from lab.config.schema import Section, chosen
 from lab.errors import ConfigError, LabWarning, ModelError, TaskError, mistakes
-from lab.inference.engine import Engine, NotatedEngine, Request
+from lab.inference.engine import GREEDY, Completion, Engine, NotatedEngine, Request, Sampling
 from lab.inference.opening import open_engine
+from lab.inference.refusals import remedy
 from lab.models import sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem
 from lab.numbers.tasks import KNOWN, SUM, Task
@@ -53,6 +54,8 @@ class Model:
     description: str
     changed: Sequence[str] = ()
     """Changes made when it was loaded, such as clip_distance=5."""
+    sampling: Sampling = GREEDY
+    """How its tokens are chosen."""
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}: {self.description})"
@@ -64,11 +67,14 @@ class Model:
             question: an expression such as "12 + 34", "1.5e3 * 2.0e1" or "3/4 + 1/4", or the name of a task with its
                 operands, such as "max_integer 12, 34". A pretrained model continues any other text.
 
-        Raises TaskError if a model with its own notation cannot read the question.
+        Raises TaskError if a model with its own notation cannot read the question, and ModelError, with the endpoint's
+        words, if it is behind an endpoint that does not answer.
         """
         asked = read_question(question, self.tasks)
         if asked is not None:
-            return evaluate(self, [asked]).samples[0].reading.given or ""
+            [sample] = evaluate(self, [asked]).samples
+            _check_answered(sample.completion)
+            return sample.reading.given or ""
         if isinstance(self.engine, NotatedEngine):
             names = ", ".join(task.key for task in self.tasks)
             first = self.tasks[0]
@@ -76,8 +82,14 @@ class Model:
             operands = ", ".join(filter(None, (example.a, example.b)))
             what = f"{question!r}: this model from scratch reads only {names}, such as {first.key} {operands}"
             raise TaskError(f"{what}; a difference should not be negative")
-        [completions] = self.engine.generate([Request(question, max_tokens=64)])
+        [completions] = self.engine.generate([Request(question, max_tokens=64)], self.sampling)
+        _check_answered(completions[0])
         return completions[0].text
+
+
+def _check_answered(completion: Completion) -> None:
+    if reason := completion.api_error:
+        raise ModelError("; ".join(filter(None, (f"the endpoint does not answer ({reason})", remedy(reason)))))
 
 
 @dataclass(frozen=True)
@@ -90,8 +102,9 @@ class Evaluation:
 
     @property
     def scores(self) -> Mapping[tuple[str, int], Scores]:
-        """Exact match, digit match and dlength by task and length, with their 95 % intervals (strict reading)."""
-        cells = grouped(self.samples, lambda sample: (sample.task, sample.length))
+        """Exact match, digit match and dlength by task and length, with their 95 % intervals (strict reading), over the
+        questions that were answered."""
+        cells = grouped(answered(self.samples), lambda sample: (sample.task, sample.length))
         return {cell: Scores.of([sample.reading for sample in cells[cell]]) for cell in sorted(cells)}
 
     def __repr__(self) -> str:
@@ -111,7 +124,7 @@ class Evaluation:
         """Exact match against length, a line for each task, with its 95 % intervals."""
         from matplotlib.figure import Figure
 
-        from lab.drawing.figures import COLORS, line_with_band
+        from lab.drawing.figures import COLORS, legend_in, line_with_band, say_if_empty
 
         figure = Figure(figsize=(6, 3.5), layout="constrained")
         axes = figure.subplots()
@@ -119,7 +132,8 @@ class Evaluation:
             points = {length: scores.exact_match for (key, length), scores in self.scores.items() if key == task}
             line_with_band(axes, points, color=COLORS[index % len(COLORS)], label=task)
         axes.set(ylim=(-0.03, 1.03), xlabel="digits", ylabel="exact match", title=self.model)
-        axes.legend()
+        legend_in(axes)
+        say_if_empty(axes)
         return figure
 
 
@@ -235,7 +249,8 @@ def served(config: EvaluateConfig) -> Model:
     if isinstance(engine, NotatedEngine):
         return _notated(name, engine)
     wording = Nupa.from_config(nupa.model_copy(update={"problems_per_range": 1}), config.seed, engine.format).wording
-    return Model(name, engine, lambda items: Nupa(items, wording), chosen(nupa.tasks), description)
+    sampling = Sampling.of(config.sampling, config.seed)
+    return Model(name, engine, lambda items: Nupa(items, wording), chosen(nupa.tasks), description, (), sampling)
 
 
 def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Problem]:
@@ -273,7 +288,8 @@ def evaluate(model: Model | str, problems: Sequence[Problem]) -> Evaluation:
         problems: as `problems` draws them.
     """
     asked = load(model) if isinstance(model, str) else model
-    samples = [sample for batch in ask(asked.benchmark(problems), asked.engine) for sample in batch]
+    found = ask(asked.benchmark(problems), asked.engine, sampling=asked.sampling)
+    samples = [sample for batch in found for sample in batch]
     return Evaluation(asked.name, sorted(samples, key=lambda sample: sample.index))
 
 

@@ -12,6 +12,7 @@ to answer.
 """
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,15 +21,19 @@ from pydantic import Field
 from lab import distributed
 from lab.command import ResultsFolder, entry_point, is_config, is_word, read_config, read_options
 from lab.config.describing import did_you_mean
-from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
+from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError
+from lab.inference.api_key import needed_key
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.runs import Run, put_in_place
 from lab.shipped import shipped_configs
 
 COMMAND = "lab evaluate"
+
+_MANY_TASKS = 10
+"""How many tasks take so long to draw that a line says what is being done."""
 
 
 class CompareOptions(Section):
@@ -54,9 +59,12 @@ def main(arguments: list[str]) -> None:
 
 
 def check_inputs(config: EvaluateConfig) -> None:
-    """Raises LabError if a file or folder that the config names cannot be used. Call it before loading a model."""
+    """Raises LabError if a file or folder that the config names cannot be used, or if its endpoint lacks its key. Call
+    it before loading a model."""
     if isinstance(config.engine, LocalEngineConfig):
         check_name(config.engine.model.name, "engine.model.name")
+    if isinstance(config.engine, EndpointConfig):
+        needed_key(config.engine)
     from lab.benchmarks.opening import check_benchmark
 
     check_benchmark(config.benchmark)
@@ -66,11 +74,12 @@ def evaluate(config: EvaluateConfig) -> None:
     """Asks the model of a config every question of its benchmark, and writes a run directory."""
     quiet_libraries()
     from lab.api import engine_of
+    from lab.benchmarks import arrivals
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.nupa.problems import out_of_reach
     from lab.benchmarks.opening import open_benchmark
-    from lab.benchmarks.results import Summary, answered, parse_errors
+    from lab.benchmarks.results import Summary, parse_errors
     from lab.drawing.terminal import end
     from lab.inference.engine import Sampling
 
@@ -80,8 +89,7 @@ def evaluate(config: EvaluateConfig) -> None:
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
     requests = benchmark.requests(engine.count_tokens)
     engine.check(requests[0])
-    seed = config.seed if config.sampling.seed is None else config.sampling.seed
-    sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
+    sampling = Sampling.of(config.sampling, config.seed)
     with config.open_run() as run:
         run.record_environment(device=device)
         samples = measure(benchmark, engine, run, sampling=sampling, model=config.model_name, requests=requests)
@@ -91,13 +99,14 @@ def evaluate(config: EvaluateConfig) -> None:
         summary = benchmark.summarize(samples)
         if any("parse_error" in sample.remarks for sample in samples):
             run.rewrite("parse_errors", [sample.to_json() for sample in parse_errors(samples)])
-        run.write_json("summary", Summary.of(kind, summary).to_json())
+        came = arrivals.arrivals(samples, requests)
+        run.write_json("summary", Summary.of(kind, summary, came).to_json())
+        if isinstance(summary, dict) and len(summary) >= _MANY_TASKS:
+            print(f"drawing the figures of {len(summary)} tasks", file=sys.stderr)
         report.write(kind, {config.name: summary}, run.path)
-        if benchmark.note:
-            print(benchmark.note)
-        unanswered = len(samples) - len(answered(samples))
-        if unanswered:
-            print(f"{unanswered} of {len(samples)} questions have no answer; resume=true asks them again")
+        asked_twice = isinstance(config.engine, EndpointConfig)
+        for line in filter(None, (*arrivals.in_short(came, kind, asked_twice), benchmark.note)):
+            print(line)
         then = f"lab report {run.path} out=report (every answer); lab evaluate OTHER {run.path} (compare)"
         end(report.in_short(kind, {config.name: summary}), f"{run.path} (tables/, figures/)", then)
 
@@ -116,6 +125,8 @@ def compare(arguments: Sequence[str]) -> None:
     Run.check_writable(out)
     summaries = report.collect(paths, options.names)
     show([report.settings(paths, options.names)])
+    for line in report.arrivals_in_short(paths, options.names):
+        print(line)
     for benchmark, runs in summaries.items():
         report.write(benchmark, runs, out / (benchmark if len(summaries) > 1 else ""), compared=True)
         print(*report.in_short(benchmark, runs, compared=len(paths) > 1), sep="\n")

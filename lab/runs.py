@@ -31,6 +31,7 @@ import yaml
 from lab import distributed
 from lab.config.commands import command_of
 from lab.errors import RunError
+from lab.user_files import parse_json
 
 PACKAGES = (
     *("torch", "transformers", "peft", "trl", "accelerate", "datasets", "tokenizers", "safetensors", "bitsandbytes"),
@@ -217,11 +218,22 @@ class Run:
         """The resolved config as a dictionary. Raises `RunError` if it is damaged."""
         try:
             settings = yaml.safe_load(self.config)
-        except (yaml.YAMLError, UnicodeError):
+        except (yaml.YAMLError, UnicodeError, ValueError, RecursionError):
             settings = None
         if not isinstance(settings, dict):
             raise RunError(f"{self.path / 'config.yaml'}: not a config")
         return settings
+
+    @contextmanager
+    def reading_settings(self) -> Iterator[dict[str, Any]]:
+        """The resolved config, for a block that looks something up in it. Raises `RunError` if it is damaged, or if the
+        block finds something else there than the lab writes."""
+        settings = self.settings
+        try:
+            yield settings
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            what = f"not a config that the lab has written ({type(error).__name__}: {error})"
+            raise RunError(f"{self.path / 'config.yaml'}: {what}") from None
 
     @property
     def command(self) -> str | None:
@@ -229,9 +241,17 @@ class Run:
         this is no run. Raises `RunError` if the config is damaged."""
         if not (self.path / "config.yaml").is_file():
             return None
-        if (self.path / "environment.json").is_file() and (recorded := self.read_json("environment").get("command")):
+        if recorded := self._facts().get("command"):
             return recorded
-        return command_of(self.settings)
+        with self.reading_settings() as settings:
+            return command_of(settings)
+
+    def _facts(self) -> dict[str, Any]:
+        """What environment.json says; empty if there is none."""
+        facts = self.read_json("environment") if (self.path / "environment.json").is_file() else {}
+        if not isinstance(facts, dict):
+            raise RunError(f"{self.path / 'environment.json'}: should be a JSON object")
+        return facts
 
     @property
     def figures(self) -> Path:
@@ -267,10 +287,7 @@ class Run:
             lines = _whole_lines(path.read_bytes()).split(b"\n")[:-1]
         records = []
         for number, line in enumerate(lines, start=1):
-            try:
-                records.append(json.loads(line))
-            except ValueError as error:
-                raise RunError(f"{path}:{number}: not JSON: {error}") from None
+            records.append(parse_json(line, f"{path}:{number}: not JSON", RunError))
         return records
 
     def rewrite(self, name: str, records: Iterable[Record]) -> None:
@@ -283,10 +300,7 @@ class Run:
 
     def read_json(self, name: str) -> Any:
         """The value of ``<name>.json``. Raises `RunError` if the file does not exist or is not JSON."""
-        try:
-            return json.loads(self._read_text(f"{name}.json"))
-        except ValueError as error:
-            raise RunError(f"{self.path / name}.json: not JSON: {error}") from None
+        return parse_json(self._read_text(f"{name}.json"), f"{self.path / name}.json: not JSON", RunError)
 
     def write_text(self, file_name: str, text: str) -> None:
         """Write a text file; `file_name` includes the suffix."""
@@ -294,7 +308,7 @@ class Run:
 
     def record_environment(self, **facts: Any) -> None:
         """Add facts that only the command knows, such as ``device``, to ``environment.json``."""
-        self.write_json("environment", {**self.read_json("environment"), **facts})
+        self.write_json("environment", {**self._facts(), **facts})
 
     def finish(self) -> None:
         """Set the status to ``finished``."""
@@ -410,7 +424,7 @@ def _whole_lines(data: bytes) -> bytes:
     last = whole[:-1].rfind(b"\n") + 1
     try:
         json.loads(whole[last:] or b"null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return whole[:last]
     return whole
 
@@ -428,7 +442,7 @@ def _compared(config_yaml: str) -> dict[str, str]:
     """The settings of a config as text, except ``resume`` and ``overwrite``."""
     try:
         config = yaml.safe_load(config_yaml)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RunError(f"config.yaml: not YAML: {' '.join(str(error).split())}") from None
     return {key: json.dumps(value, default=str) for key, value in leaves(config) if key not in ("resume", "overwrite")}
 

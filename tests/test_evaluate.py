@@ -337,6 +337,20 @@ def test_a_killed_run_asks_only_for_what_is_missing_and_ends_as_an_undisturbed_o
     assert resumed == undisturbed
 
 
+LOCAL = {"kind": "local", "model": {"name": "x"}}
+SERVER = {"kind": "openai", "base_url": "http://127.0.0.1:1/v1", "model": "x"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "temperature", "seed"),
+    [(LOCAL, 0.0, "run"), (LOCAL, 0.6, "run"), (SERVER, 0.0, "run"), (SERVER, 0.6, None)],
+)
+def test_a_seed_of_null_is_what_it_was_in_earlier_versions_unless_an_endpoint_can_do_without(engine, temperature, seed):
+    sampling = {"temperature": temperature, "top_p": 1.0, "seed": None}
+    read = {"name": "x", "engine": engine, "benchmark": {"kind": "two_integers"}, "sampling": sampling}
+    assert EvaluateConfig.model_validate(read).sampling.seed == seed
+
+
 @pytest.mark.parametrize(
     "override", ["engine.model.dtype=bfloat16", "engine.model.quantization=nf4", "engine.speculation=4"]
 )

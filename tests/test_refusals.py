@@ -37,6 +37,8 @@ def refused(tmp_path_factory):
     folder = tmp_path_factory.mktemp("refused")
     (folder / "file").touch()
     (folder / "almost").mkdir()
+    for name in ("latin.py", "latin.jsonl"):
+        (folder / name).write_bytes("# é".encode("latin-1"))
     for name, samples in (("other", ""), ("damaged", "{\n{}\n")):
         _run_directory(folder / name, samples)
     cases = {name: (f"lab.{command}", _arguments(command, folder, more)) for name, (command, more, _) in CASES.items()}
@@ -115,6 +117,14 @@ CASES = {
         ["model={encoding: relative, window: 6, far_at_most: 2, positions: {kind: coupled}}", "evaluation.erase=true"],
         "evaluation.erase does not work with model.far_at_most",
     ),
+    "no key": (
+        "evaluate",
+        ["engine={kind: openai, model: x, base_url: 'https://h/v1', api_key_env: NO_KEY}"],
+        "NO_KEY",
+    ),
+    "questions without text": ("evaluate", ["benchmark={kind: own_questions, file: FOLDER/latin.py}"], "latin.py: "),
+    "problems without text": ("evaluate", ["benchmark.published=FOLDER/latin.jsonl"], "latin.jsonl: not UTF-8 text"),
+    "left to no endpoint": ("evaluate", ["sampling.temperature=null"], "engine.kind=local needs a value"),
     "no problems": ("evaluate", ["benchmark.published=/nowhere.json"], "/nowhere.json: No such file or directory"),
     "no place": ("pretrain", ["output=FOLDER/file/x"], "Not a directory"),
     "no logger": ("pretrain", ["training.report_to=[trackio]"], "trackio is not installed"),

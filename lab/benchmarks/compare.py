@@ -1,10 +1,11 @@
 """The tables and figures of one run or of several runs side by side, and tests of the differences between runs."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from lab.benchmarks import arrivals
 from lab.benchmarks.nupa import in_short as nupa_in_short
 from lab.benchmarks.opening import REPORTS, Summaries
 from lab.benchmarks.results import Part, Question, Summary, answered, grouped, read_samples, read_summary, task_key
@@ -142,17 +143,36 @@ def settings(paths: Iterable[Path], names: Sequence[str] = ()) -> Table:
     keys = ("file", "setting", "shots", "language", *counts)
     rows = []
     for path, label in labels(map(Path.resolve, paths), names).items():
-        config = Run(path).settings
-        engine, benchmark = config.get("engine", {}), config.get("benchmark", config.get("evaluation", {}))
-        from_scratch = read_summary(Run(path)).lengths is not None
-        chosen = {"trained on digits": config["data"]["lengths"]} if from_scratch else {}
-        chosen |= {key: benchmark[key] for key in (*keys, "sharpness") if key in benchmark}
-        chosen |= {f"sampling {key}": value for key, value in config.get("sampling", {}).items()}
-        chosen |= {"seed": config.get("seed"), "limit": config.get("limit")}
-        said = ", ".join(f"{key} {value}" for key, value in chosen.items() if value is not None)
-        kind = benchmark.get("kind", "lengths" if from_scratch else "nupa")
-        rows.append((label, model_of(config), engine.get("kind", "local"), kind, said))
+        with Run(path).reading_settings() as config:
+            rows.append((label, *_setting(config, (*keys, "sharpness"), read_summary(Run(path)).lengths is not None)))
     return Table("What was measured", ("run", "model", "engine", "benchmark", "settings"), rows, 5)
+
+
+def _setting(config: Mapping[str, Any], keys: Sequence[str], from_scratch: bool) -> tuple[str, str, str, str]:
+    """The model, the engine, the benchmark and the settings of a config, as far as `keys` name them."""
+    engine, benchmark = config.get("engine", {}), config.get("benchmark", config.get("evaluation", {}))
+    chosen = {"trained on digits": config["data"]["lengths"]} if from_scratch else {}
+    chosen |= {key: benchmark[key] for key in keys if key in benchmark}
+    chosen |= {f"sampling {key}": value for key, value in config.get("sampling", {}).items() if value != "run"}
+    chosen |= {"seed": config.get("seed"), "limit": config.get("limit")}
+    said = ", ".join(f"{key} {value}" for key, value in chosen.items() if value is not None)
+    kind = benchmark.get("kind", "lengths" if from_scratch else "nupa")
+    return model_of(config), engine.get("kind", "local"), kind, said
+
+
+def arrivals_in_short(paths: Iterable[Path], names: Sequence[str] = ()) -> list[str]:
+    """For each run, a line for each thing that went wrong with its answers, such as that they were cut off."""
+    return [
+        f"{label}: {line}"
+        for path, label in labels(map(Path.resolve, paths), names).items()
+        if (came := _summary(path).arrivals)
+        for line in arrivals.in_short(came, _kind(path))
+    ]
+
+
+def _kind(path: Path) -> str:
+    with Run(path).reading_settings() as config:
+        return config.get("benchmark", {}).get("kind", "nupa")
 
 
 def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> None:

@@ -14,6 +14,7 @@
 '''
 
 import importlib.util
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -55,7 +56,7 @@ class OwnQuestions(Benchmark[Asked]):
         """The reading of an answer. Raises TaskError if the file's `read` fails, or returns no text."""
         try:
             given = self.read(completion.text)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TaskError(f"{self.config.file}: read({completion.text!r}) failed: {error!r}") from error
         if not isinstance(given, str | None):
             raise TaskError(f"{self.config.file}: read({completion.text!r}) gave {given!r}; it should be text or None")
@@ -79,12 +80,14 @@ def all_tables(summaries: Mapping[str, OwnSummary]) -> dict[str, Table]:
 
 def in_short(summary: OwnSummary) -> list[str]:
     """One line: the share of right answers."""
-    return [f"right, % (95 % interval), n={summary.answered}: {percent(summary.exact_match) or 'none was answered'}"]
+    if not summary.exact_match:
+        return ["right: no question was answered"]
+    return [f"right, % (95 % interval), n={summary.answered}: {percent(summary.exact_match)}"]
 
 
 def read_file(path: Path) -> ModuleType:
     """The file as a module. Raises TaskError if it cannot be used. Does not call its `questions`."""
-    if not path.is_file() or path.suffix != ".py":
+    if not os.path.isfile(path) or path.suffix != ".py":  # unlike Path.is_file, False for a name that is too long
         raise TaskError(f"benchmark.file={path}: should be a Python file")
     specification = importlib.util.spec_from_file_location(path.stem, path)
     assert specification is not None
@@ -92,21 +95,27 @@ def read_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(specification)
     try:
         specification.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TaskError(f"benchmark.file={path}: {error!r}") from error
     if not callable(getattr(module, "questions", None)):
         raise TaskError(f"benchmark.file={path}: should have a function questions(seed)")
     return module
 
 
+def _has_half_a_pair(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _questions(path: Path, module: ModuleType, seed: int) -> list[Asked]:
     try:
         found: Iterable[Any] = list(module.questions(seed))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TaskError(f"benchmark.file={path}: questions({seed}) failed: {error!r}") from error
     for pair in found:
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)):
             raise TaskError(f"benchmark.file={path}: {pair!r} should be a pair of texts, a question and its answer")
+        if any(map(_has_half_a_pair, pair)):
+            raise TaskError(f"benchmark.file={path}: {pair!r} has half of a surrogate pair, which is no character")
     if not found:
         raise TaskError(f"benchmark.file={path}: questions({seed}) yields no questions")
     return [Asked(*pair) for pair in found]

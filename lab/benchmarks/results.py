@@ -12,12 +12,12 @@ An Estimate (lab/numbers/statistics.py) is a value with its 95 % interval and it
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 
-from lab.errors import RunError, mistakes
+from lab.errors import RunError, in_one_line, mistakes
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, mean_share, wilson
@@ -94,9 +94,12 @@ class Reading(NamedTuple):
 
     @classmethod
     def from_json(cls, read: Mapping[str, Any]) -> Self:
-        if "success" in read:
-            return cls(read["given"], read["success"])
-        return cls(**{name: read[name] for name in cls._fields if name in read})
+        """Reads what `to_json` wrote. Raises KeyError, TypeError or AttributeError if it is something else."""
+        known = {"exact_match" if name == "success" else name: value for name, value in read.items()}
+        reading = cls(**{name: known[name] for name in ("given", "exact_match")})
+        reading = reading._replace(**{name: known[name] for name in cls._fields[2:] if name in known})
+        _check_types(reading)
+        return reading
 
 
 @dataclass(frozen=True)
@@ -161,20 +164,47 @@ class Sample:
     def from_json(cls, read: Mapping[str, Any]) -> Self:
         """Reads what `to_json` wrote. Raises RunError if the record is not a sample."""
         try:
-            rest = dict(read)
-            kind = Problem if "task" in rest else Sum if "int1" in rest else Asked
-            question = kind(*(rest.pop(name) for name in kind._fields))
-            for derived in facts(question):
-                rest.pop(derived, None)
-            index, model, prompt = rest.pop("index"), rest.pop("model", ""), rest.pop("prompt")
-            completion = Completion(**{name: rest.pop(name) for name in Completion._fields if name in rest})
-            readings = {name: Reading.from_json(rest.pop(name)) for name in SUM_READINGS if name in rest}
-            if "given" in rest:
-                parts = {name: rest.pop(name) for name in (*Reading._fields, "success") if name in rest}
-                readings[""] = Reading.from_json(parts)
-        except (KeyError, TypeError) as error:
-            raise RunError(f"not a sample: {error!r}") from None
+            return cls._read(read)
+        except KeyError as error:
+            raise RunError(f"not a sample: it has no {error.args[0]}") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise RunError(f"not a sample: {in_one_line(error)}") from None
+
+    @classmethod
+    def _read(cls, read: Mapping[str, Any]) -> Self:
+        rest = dict(read)
+        kind = Problem if "task" in rest else Sum if "int1" in rest else Asked
+        question = kind(*(rest.pop(name) for name in kind._fields))
+        _check_types(question)
+        for derived in facts(question):
+            rest.pop(derived, None)
+        index, model, prompt = rest.pop("index"), rest.pop("model", ""), rest.pop("prompt")
+        completion = Completion(**{name: rest.pop(name) for name in Completion._fields if name in rest})
+        _check_types(completion)
+        readings = {name: Reading.from_json(rest.pop(name)) for name in SUM_READINGS if name in rest}
+        if "given" in rest:
+            parts = {name: rest.pop(name) for name in (*Reading._fields, "success") if name in rest}
+            readings[""] = Reading.from_json(parts)
+        if type(index) is not int:
+            raise TypeError(f"index should be a number, not {index!r}")
         return cls(index, question, prompt, completion, readings, rest, model)
+
+
+_KINDS: dict[type[NamedTuple], tuple[type | tuple[type, ...], ...]] = {
+    Problem: (str, str, str, (str, NoneType), str, int),
+    Sum: (str, str),
+    Asked: (str, str),
+    Completion: (str, int, int, (int, float), str, str, str),
+    Reading: ((str, NoneType), bool, (int, float, NoneType), (int, NoneType), (str, NoneType)),
+}
+"""The types of the fields of what a sample consists of."""
+
+
+def _check_types(part: NamedTuple) -> None:
+    """Raises TypeError, with the name of the field, if a field has another type than it should have."""
+    for name, value, kind in zip(part._fields, part, _KINDS[type(part)], strict=True):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} should not be {value!r}")
 
 
 def task_key(question: Question) -> str:
@@ -196,8 +226,14 @@ def facts(question: Question) -> Record:
 
 
 def read_samples(run: Run, name: str = "samples") -> list[Sample]:
-    """The samples of a run, in the order of its file. Raises RunError if a line is damaged."""
-    return [Sample.from_json(record) for record in run.read(name)]
+    """The samples of a run, in the order of its file. Raises RunError, with file and line, if a line is damaged."""
+    samples = []
+    for number, record in enumerate(run.read(name), start=1):
+        try:
+            samples.append(Sample.from_json(record))
+        except RunError as error:
+            raise RunError(f"{run.path / name}.jsonl:{number}: {error}") from None
+    return samples
 
 
 def answered(samples: Iterable[Sample]) -> list[Sample]:
@@ -233,6 +269,21 @@ class Result(BaseModel):
 
     def to_json(self) -> Record:
         return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Arrivals(Result):
+    """What came of the questions of a run, besides right and wrong (lab/benchmarks/arrivals.py)."""
+
+    asked: int
+    answered: int
+    cut_off: int
+    """How many answers were cut off because their budget of tokens ran out."""
+    cut_off_before_text: int
+    empty: int
+    """How many answers are empty although they were not cut off."""
+    empty_after_thoughts: int
+    reasons: dict[str, int]
+    """How often an endpoint gave each reason for no answer; only the most frequent ones."""
 
 
 class Scores(Result):
@@ -399,14 +450,14 @@ class OwnSummary(Result):
 
 
 class Costs(Result):
-    """The average cost of a sample."""
+    """The average cost of a sample, over those that were answered; None if none was."""
 
-    seconds: JsonEstimate
-    prompt_tokens: JsonEstimate
-    completion_tokens: JsonEstimate
-    cache_bytes: JsonEstimate
+    seconds: JsonEstimate | None
+    prompt_tokens: JsonEstimate | None
+    completion_tokens: JsonEstimate | None
+    cache_bytes: JsonEstimate | None
     """The size of the keys and values at the end of the sample."""
-    accuracy: JsonEstimate
+    accuracy: JsonEstimate | None
     seconds_per_correct: JsonEstimate | None
     """The total seconds divided by the number of right answers; None if there are none."""
 
@@ -424,16 +475,17 @@ class VariantCosts(Result):
     """The size of the keys and values of the fullest batch."""
     peak_bytes: int | None
     """The peak memory on a GPU beyond the weights; None if it was not measured."""
-    tokens_per_pass: JsonEstimate
+    tokens_per_pass: JsonEstimate | None
     overall: Costs
     tasks: dict[str, TaskCosts]
 
 
 class CostRatios(Result):
-    """The seconds of one variant divided by those of another variant."""
+    """The seconds of one variant divided by those of another variant, on the problems that both answered; None if there
+    are none."""
 
-    overall: JsonEstimate
-    tasks: dict[str, JsonEstimate]
+    overall: JsonEstimate | None
+    tasks: dict[str, JsonEstimate | None]
 
 
 class CostSummary(Result):
@@ -463,11 +515,14 @@ class Summary(Result):
     own_questions: OwnSummary | None = None
     lengths: Curves | None = None
     """The curves of a model from scratch."""
+    arrivals: Arrivals | None = None
+    """Only in evaluations, and not in those of earlier versions."""
 
     @classmethod
-    def of(cls, benchmark: str, part: Part) -> Self:
+    def of(cls, benchmark: str, part: Part, arrivals: Arrivals | None = None) -> Self:
         """The summary of a run that asked one benchmark; `benchmark` is the name of its part."""
-        return cls.model_validate({"version": VERSION, benchmark: part})
+        came = {"arrivals": arrivals} if arrivals else {}
+        return cls.model_validate({"version": VERSION, benchmark: part, **came})
 
 
 def read_summary(run: Run) -> Summary:

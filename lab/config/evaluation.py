@@ -1,12 +1,12 @@
 """The config of `lab.evaluate`: an engine, a benchmark, and how tokens are chosen. Does not import torch."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from lab.config.schema import LONGEST, Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks
+from lab.config.schema import LONGEST, Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks, wrong
 from lab.numbers.sampling import Cell
 
 
@@ -122,7 +122,7 @@ class NupaConfig(Section):
     surplus_tokens: int | None = Field(default=None, ge=0)
     """How many tokens an answer may have beyond the longest right answer of its task and length. The default is 8 in
     the base setting and with rules.detail=answer, and 64 otherwise; a model that thinks before it answers needs
-    thousands."""
+    thousands. A run says how many of its answers were cut off."""
 
     def cells(self) -> list[Cell]:
         return self.lengths.tested(self.tasks)
@@ -186,19 +186,31 @@ _COLDEST = 1e-3
 
 
 class SamplingConfig(Section):
-    """How a token is chosen. The default is greedy; the paper uses temperature 0.6 and top_p 0.9."""
+    """How a token is chosen. The default is greedy; the paper uses temperature 0.6 and top_p 0.9. An endpoint is told
+    nothing of what is null, for models that refuse the parameter."""
 
-    temperature: float = Field(default=0.0, ge=0)
-    """0 is greedy. Some endpoints refuse 0 for models that think, but accept 1."""
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    seed: int | None = Field(default=None, ge=0, lt=2**32)
-    """The seed of the sampling; by default, the run's seed."""
+    temperature: float | None = Field(default=0.0, ge=0)
+    """0 is greedy. null leaves it to the endpoint: some models that think refuse 0, or any temperature."""
+    top_p: float | None = Field(default=1.0, gt=0, le=1)
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | Literal["run"] | None = "run"
+    """The seed of the sampling. run: the run's seed, if temperature is above 0. null: an endpoint is sent none; for a
+    local model, the same as run."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, read: Any) -> Any:
+        """Earlier versions wrote seed: null in every config. Greedy runs of theirs are resumed as before."""
+        if isinstance(read, dict) and read.get("temperature", 0) == 0 and read.get("seed", "run") is None:
+            return {**read, "seed": "run"}
+        return read
 
     @model_validator(mode="after")
     def _chance(self) -> Self:
+        if self.temperature is None:
+            return self
         if 0 < self.temperature < _COLDEST:
             raise ValueError(f"temperature={self.temperature} should be 0, which is greedy, or {_COLDEST} or more")
-        if not self.temperature and (self.top_p < 1 or self.seed is not None):
+        if not self.temperature and (self.top_p not in (None, 1) or isinstance(self.seed, int)):
             raise ValueError("top_p and seed need a temperature above 0: greedy answers are not drawn")
         return self
 
@@ -216,6 +228,20 @@ class EvaluateConfig(RunConfig):
     sampling: SamplingConfig = SamplingConfig()
     limit: int | None = Field(default=None, ge=1)
     """Asks at most this many questions, spread evenly over the benchmark."""
+
+    @field_validator("sampling")
+    @classmethod
+    def _seed_of_a_local_model(cls, sampling: SamplingConfig, info: ValidationInfo) -> SamplingConfig:
+        """Without an endpoint, seed: null means what it meant in every config of earlier versions."""
+        local = "engine" in info.data and not isinstance(info.data["engine"], EndpointConfig)
+        return sampling.model_copy(update={"seed": "run"}) if local and sampling.seed is None else sampling
+
+    @model_validator(mode="after")
+    def _left_to_the_endpoint(self) -> Self:
+        if self.sampling.temperature is None and not isinstance(self.engine, EndpointConfig):
+            what = f"null leaves temperature to an endpoint; engine.kind={self.engine.kind} needs a value"
+            raise wrong("sampling.temperature engine.kind", what)
+        return self
 
     @property
     def model_name(self) -> str:

@@ -42,6 +42,7 @@ def figure_at(path: Path, figsize: tuple[float, float]) -> Iterator[Figure]:
             yield figure
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path)
+            figure.set_layout_engine("none")  # the panels keep the places that they have found
             figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})  # the same bytes on any day
         finally:
             pyplot.close(figure)
@@ -63,7 +64,8 @@ _CHARACTERS_AN_INCH = 11
 
 
 def legend_below(figure: Figure, columns: int) -> None:
-    """Draws one legend for all panels below them; a label that several panels have appears once.
+    """Draws one legend for all panels below them; a label that several panels have appears once. No legend if no panel
+    has a label.
 
     Args:
         figure: the figure.
@@ -73,7 +75,21 @@ def legend_below(figure: Figure, columns: int) -> None:
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=min(columns, len(handles)))
+    if handles:
+        ncols = min(columns, len(handles))
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=ncols)
+
+
+def legend_in(axes: Axes, **look: Any) -> None:
+    """Draws a legend in a panel, if it has a label. `look`: the properties of the legend."""
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(**look)
+
+
+def say_if_empty(axes: Axes, message: str = "no question was answered") -> None:
+    """Writes a message into a panel without any line, bar or point."""
+    if not axes.has_data():
+        axes.text(0.5, 0.5, message, transform=axes.transAxes, ha="center", va="center", color="#777777")
 
 
 def interval(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
@@ -95,13 +111,15 @@ def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, E
     """Draws a line through estimates, inside a band of their intervals.
 
     The band is cut off at twice the largest value (or at 2 if all values are below 1), so that the very wide bands of a
-    few seeds do not flatten the lines.
+    few seeds do not flatten the lines. Without points, nothing is drawn.
 
     Args:
         axes: where to draw.
         points: the estimates, by their x coordinate.
         look: the color and other properties of the line.
     """
+    if not points:
+        return
     xs = sorted(points)
     found = [points[x] for x in xs]  # type: ignore[index]
     highest = 2 * max(1.0, *(e.value for e in found))
@@ -128,8 +146,8 @@ def by_cell(
         title: the title of the figure.
         path: the file to write.
     """
-    columns = min(len(estimates), MOST_IN_A_ROW)
-    rows = math.ceil(len(estimates) / columns)
+    columns = max(1, min(len(estimates), MOST_IN_A_ROW))
+    rows = max(1, math.ceil(len(estimates) / columns))
     with figure_at(path, figsize=(2 + 3.4 * columns, rows * (0.3 * len(labels) + 0.9) + 0.4)) as figure:
         grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for axes in grid.flat[len(estimates) :]:

@@ -4,16 +4,17 @@ Up to `concurrency` requests are in flight at once. After an error that may be t
 connection, an unreadable answer), the request is sent again after a while, up to `attempts` times in all. If the error
 persists, the completion is an api_error, and the run continues. A rate limit error (429) does not count as an attempt:
 all requests slow down together (`lab.inference.throttle`) until this one is accepted. The run ends only after an error
-that affects all requests: a refused key, an unknown model, an address without a server, an account without credit, or a
-rate limit that lets nothing through for `patience` seconds.
+that affects all requests: a refused key, an unknown model, an address without a server, an account without credit, a
+rate limit that lets nothing through for `patience` seconds, or a request that is refused in the same words for all of
+the first questions (`lab.inference.refusals`).
 
-An answer that the server ended properly counts as an answer, even if it is empty.
+An answer that the server ended properly counts as an answer, even if it is empty. If it is empty and no thoughts came
+with it, the question is asked once more, and the second answer counts.
 """
 
 import asyncio
 import atexit
 import logging
-import os
 import random
 import re
 import time
@@ -28,8 +29,10 @@ import tenacity
 
 from lab.config.evaluation import EndpointConfig
 from lab.config.notation import FormatConfig
-from lab.errors import ConfigError, ModelError
+from lab.errors import ModelError
+from lab.inference.api_key import api_key
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.inference.refusals import PARAMETERS, FirstQuestions, remedy
 from lab.inference.throttle import Throttle
 from lab.text.examples import Prompt
 
@@ -48,10 +51,17 @@ Body: TypeAlias = dict[str, Any]
 class EndpointEngine:
     format = FormatConfig()
 
-    def __init__(self, config: EndpointConfig) -> None:
-        """Raises ConfigError if the environment variable for the key does not hold one."""
+    def __init__(self, config: EndpointConfig, key: str | None = None) -> None:
+        """
+        Args:
+            config: the endpoint.
+            key: its key, "" for none; by default, that of the environment variable that the config names.
+
+        Raises ConfigError if the variable does not hold a key.
+        """
         self.config = config
-        self._key = _key(config.api_key_env)
+        self._key = api_key(config) if key is None else key
+        self._first = FirstQuestions(0, config.concurrency)
         self._budget = "max_tokens"
         self._reached = False
         for name in ("openai", "httpx2"):  # they would report every request
@@ -72,9 +82,11 @@ class EndpointEngine:
     ) -> Iterator[dict[int, Completion]]:
         """See `Engine`. Each completion is returned as soon as it arrives. Do not call it in a running event loop.
 
-        Raises ModelError if the endpoint refuses the key, does not know the model, or cannot be reached.
+        Raises ModelError if the endpoint refuses the key or all of the first questions, does not know the model, or
+        cannot be reached.
         """
         todo = {i: request for i, request in enumerate(requests) if i not in done}
+        self._first = FirstQuestions(len(todo), self.config.concurrency, resumed=len(todo) < len(requests))
         ready: dict[int, Completion] = {}
         arrived = asyncio.Event()
         with asyncio.Runner() as runner:
@@ -102,8 +114,11 @@ class EndpointEngine:
 
         async def work(client: openai.AsyncOpenAI) -> None:
             for i, request in waiting:
-                ready[i] = await self._answer(client, throttle, self._body(request, sampling, i))
+                body = self._body(request, sampling, i)
+                ready[i] = await self._answer(client, throttle, body)
                 arrived.set()
+                if self._first.all_refused:
+                    raise ModelError(self._refusal_of_all(ready[i].api_error, body))
                 if not self._reached and len(ready) == workers:
                     what = f"the endpoint {self.config.base_url} cannot be reached ({ready[i].api_error})"
                     raise ModelError(f"{what}; is its server running, and is engine.base_url right?")
@@ -122,10 +137,12 @@ class EndpointEngine:
         return openai.AsyncOpenAI(base_url=self.config.base_url, api_key=key, timeout=timeout, max_retries=0)
 
     def _body(self, request: Request, sampling: Sampling, index: int) -> Body:
-        body: Body = {"model": self.config.model, "temperature": sampling.temperature}
-        if sampling.top_p != 1:
+        body: Body = {"model": self.config.model}
+        if sampling.temperature is not None:
+            body["temperature"] = sampling.temperature
+        if sampling.top_p not in (None, 1):
             body["top_p"] = sampling.top_p
-        if sampling.temperature > 0:
+        if sampling.seed is not None and sampling.temperature != 0:
             body["seed"] = sampling.seed_of(index)
         if isinstance(request.prompt, str):
             return body | {"prompt": request.prompt, "max_tokens": request.max_tokens}
@@ -135,25 +152,35 @@ class EndpointEngine:
     async def _answer(self, client: openai.AsyncOpenAI, throttle: Throttle, body: Body) -> Completion:
         """The completion or, if no attempt succeeded, an api_error whose seconds include all attempts and waits."""
         began = time.perf_counter()
+        try:
+            completion = await self._with_retries(client, throttle, body)
+        except _ERRORS as error:
+            reason, status = self._reason(error), _status(error)
+            out_of_patience = isinstance(error, openai.RateLimitError)
+            # after a first answer, 403 and 404 concern the question or are temporary
+            if out_of_patience or status in (401, 402) or (status in (403, 404) and not self._reached):
+                raise ModelError(self._refusal(status, reason)) from None
+            if not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
+                self._reached = True
+            if not _may_pass(error):
+                self._first.refuse(status, reason)
+            return Completion("", 0, 0, time.perf_counter() - began, "api_error", api_error=reason)
+        self._reached = True
+        self._first.answer()
+        if completion.ended and not completion.text.strip() and not completion.reasoning:
+            with suppress(*_ERRORS):  # then the empty answer stands
+                return await self._with_retries(client, throttle, body)
+        return completion
+
+    async def _with_retries(self, client: openai.AsyncOpenAI, throttle: Throttle, body: Body) -> Completion:
+        """The completion, after as many attempts as it takes. Raises the error of the last one."""
         ask = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(self.config.attempts),
             wait=self._wait,
             retry=tenacity.retry_if_exception(_may_pass),
             reraise=True,
         )
-        try:
-            completion: Completion = await ask(self._let_in, client, throttle, body)
-        except (openai.APIError, _UnusableError) as error:
-            reason = self._reason(error)
-            status = error.status_code if isinstance(error, openai.APIStatusError) else 0
-            # after a first answer, 403 and 404 concern the question or are temporary
-            if status in (401, 402, 429) or (status in (403, 404) and not self._reached):
-                raise ModelError(self._refusal(status, reason)) from None
-            if not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
-                self._reached = True
-            return Completion("", 0, 0, time.perf_counter() - began, "api_error", api_error=reason)
-        self._reached = True
-        return completion
+        return await ask(self._let_in, client, throttle, body)
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
         """Seconds until the next attempt: as many as the server asks for or, if it does not say, a random number that
@@ -193,7 +220,7 @@ class EndpointEngine:
         try:  # openai does not validate answers
             return self._read(answer, time.perf_counter() - began)
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
-            raise _UnusableError(f"not a completion: {answer}") from None
+            raise _without_completion(answer) from None
 
     async def _post(self, client: openai.AsyncOpenAI, body: Body) -> Any:
         if "prompt" in body:
@@ -237,6 +264,11 @@ class EndpointEngine:
         line = " ".join(self._redacted(text).split()).rstrip(": ")
         return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]} ..."
 
+    def _refusal_of_all(self, reason: str, body: Body) -> str:
+        """The line that ends a run whose first questions are all refused."""
+        told = f"the endpoint {self.config.base_url} refuses each of the first {self._first.count} questions ({reason})"
+        return "; ".join(filter(None, (told, remedy(reason, body.keys() & PARAMETERS))))
+
     def _refusal(self, status: int, reason: str) -> str:
         where, variable = f"the endpoint {self.config.base_url}", self.config.api_key_env
         if status in (402, 429):
@@ -245,6 +277,8 @@ class EndpointEngine:
             return f"{where} has no model {self.config.model} ({reason}); see engine.base_url and engine.model"
         if variable is None:
             return f"{where} requires a key ({reason}); name the variable that holds it in engine.api_key_env"
+        if not self._key:
+            return f"{where} requires a key ({reason}); put one in the environment variable {variable}"
         return f"{where} refuses the key in the environment variable {variable} ({reason}); put a valid key there"
 
     def _redacted(self, text: str) -> str:
@@ -253,6 +287,25 @@ class EndpointEngine:
 
 class _UnusableError(Exception):
     """An answer that contains no completion, or no answer in time."""
+
+    def __init__(self, reason: str, status: int = 0) -> None:
+        """`status`: the status that the answer itself names although its own is 200; 0 if it names none."""
+        super().__init__(reason)
+        self.status = status
+
+
+_ERRORS = (openai.APIError, _UnusableError)
+
+
+def _without_completion(answer: Any) -> _UnusableError:
+    """The error for an answer without a completion. It may hold an error instead, as {"error": {"code": 400, ...}}."""
+    error = getattr(answer, "error", None)
+    if not error:
+        return _UnusableError(f"not a completion: {answer}")
+    code, said = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
+    named = re.fullmatch("[1-5][0-9][0-9]", str(code))
+    status = int(named[0]) if named else 0
+    return _UnusableError(f"{status or 'an error instead of an answer'}: {said or error}", status)
 
 
 @contextmanager
@@ -278,24 +331,17 @@ def _cancelled_at_exit(task: asyncio.Task[Any], runner: asyncio.Runner) -> Itera
         close()
 
 
-def _key(variable: str | None) -> str:
-    if variable is None:
-        return ""
-    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", variable):  # it may be the key itself, so do not print it
-        raise ConfigError("engine.api_key_env should be the name of an environment variable, not a key")
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise ConfigError(f"engine.api_key_env: the environment variable {variable} should hold a key, but is not set")
-    if not (key.isascii() and key.isprintable()):
-        raise ConfigError(f"engine.api_key_env: {variable} has characters that an HTTP header cannot have")
-    return key
+def _status(error: Exception) -> int:
+    """The status of an answer; 0 if there is none, or if it is 200 and names no other."""
+    return error.status_code if isinstance(error, openai.APIStatusError) else getattr(error, "status", 0)
 
 
 def _may_pass(error: BaseException) -> bool:
     """Whether the error may be temporary."""
-    if isinstance(error, openai.APIStatusError):
-        return error.status_code in (408, 409) or error.status_code >= 500
-    return isinstance(error, openai.APIError | _UnusableError)
+    if isinstance(error, openai.RateLimitError):
+        return False  # `_let_in` has waited already
+    status = _status(error) if isinstance(error, _ERRORS) else None
+    return status is not None and (status in (408, 409, 429) or not 400 <= status < 500)
 
 
 def _is_out_of_credit(error: openai.RateLimitError) -> bool:

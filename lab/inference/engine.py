@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from lab import distributed
+from lab.config.evaluation import SamplingConfig
 from lab.config.notation import FormatConfig
 from lab.text.examples import Prompt, encode_prompt, opens_thoughts
 from lab.text.notation import Notation
@@ -58,11 +59,17 @@ class Completion(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How a token is chosen; temperature 0 is greedy."""
+    """How a token is chosen; temperature 0 is greedy. An endpoint is told nothing of what is None."""
 
-    temperature: float = 0.0
-    top_p: float = 1.0
-    seed: int = 0
+    temperature: float | None = 0.0
+    top_p: float | None = 1.0
+    seed: int | None = 0
+
+    @classmethod
+    def of(cls, config: SamplingConfig, run_seed: int) -> Self:
+        """The sampling of a config, in a run with this seed."""
+        drawn = run_seed if config.temperature else None
+        return cls(config.temperature, config.top_p, drawn if config.seed == "run" else config.seed)
 
     def seed_of(self, index: int) -> int:
         """A seed of 31 bits for request number `index`, so that its draws do not depend on the other requests."""

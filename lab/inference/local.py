@@ -251,7 +251,7 @@ class _Chooser:
     """Draws the tokens of one request from its own random stream, so they do not depend on the rest of the batch."""
 
     def __init__(self, sampling: Sampling, index: int) -> None:
-        self.temperature, self.top_p = sampling.temperature, sampling.top_p
+        self.temperature, self.top_p = sampling.temperature or 1.0, sampling.top_p or 1.0
         self.generator = torch.Generator().manual_seed(sampling.seed_of(index))
 
     def __call__(self, logits_V: torch.Tensor) -> torch.Tensor:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from lab import distributed
 from lab.config.evaluation import EndpointConfig, LocalEngineConfig, VllmConfig
 from lab.errors import ConfigError, ModelError
+from lab.inference.api_key import needed_key
 from lab.inference.engine import Engine
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
     if isinstance(config, EndpointConfig):
         from lab.inference.endpoint import EndpointEngine
 
-        return EndpointEngine(config), f"endpoint {config.base_url}"
+        return EndpointEngine(config, needed_key(config)), f"endpoint {config.base_url}"
     if isinstance(config, VllmConfig):
         from lab.inference.vllm import VllmEngine
 

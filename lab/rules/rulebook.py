@@ -167,6 +167,8 @@ def _parse(path: Path) -> tuple[ast.Module, str]:
         raise RuleError(f"rule {path.name}, line {error.lineno}: {error.msg}") from None
     except UnicodeDecodeError:
         raise RuleError(f"rule {path.name} cannot be read: it should be ASCII throughout") from None
+    except (RecursionError, MemoryError):
+        raise RuleError(f"rule {path.name} cannot be read: it is nested too deeply") from None
     except (OSError, ValueError) as error:
         raise RuleError(f"rule {path.name} cannot be read: {error}") from None
 

@@ -41,6 +41,11 @@ def test_a_division_that_has_one_part_is_not_told():
     assert len(in_short.found({"max_integer": task(S=(1, 2))})) == 1
 
 
+def test_a_division_into_equal_parts_is_not_told():
+    nothing = {"add_integer": task(S=(0, 4), M=(0, 2)), "max_float": task(S=(0, 3))}
+    assert len(in_short.found(nothing)) == 1
+
+
 def test_tuning_is_told_by_its_largest_changes_beyond_chance():
     gained, equal = Difference(0, 8, 0, 0), Difference(0, 1, 1, 6)
     rows = [Change("max", "integer", "S", "3-4", gained, gained.p), Change("add", "float", "S", "3-4", equal, equal.p)]

@@ -19,10 +19,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.config.evaluation import EndpointConfig
+from lab.config.evaluation import EndpointConfig, SamplingConfig
 from lab.errors import ConfigError, ModelError
 from lab.inference.endpoint import EndpointEngine
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.inference.opening import open_engine
+from lab.inference.refusals import PARAMETERS
 from lab.text.examples import Message
 
 KEY = "sk-not-for-other-eyes"
@@ -132,7 +134,9 @@ UNUSABLE = [
     ("[1]", {}, "not a completion: [1]"),
     ({"choices": []}, {}, "not a completion: "),
     ({"choices": "none"}, {}, "not a completion: "),
-    ({"error": {"message": "no GPU left"}}, {}, "no GPU left"),
+    ({"error": {"message": "no GPU left"}}, {}, "an error instead of an answer: no GPU left"),
+    ({"error": "no GPU left"}, {}, "an error instead of an answer: no GPU left"),
+    ({"error": {"message": "no GPU left", "code": 503}, "choices": None}, {}, "503: no GPU left"),
     ({"choices": [{"text": None}]}, {}, "an empty answer that did not end properly (finish_reason None)"),
     ({"choices": [{"text": "", "finish_reason": "abort"}]}, {}, "an empty answer that did not end properly"),
     ({"choices": [{"text": ["7"]}]}, {}, "not a completion: "),
@@ -188,11 +192,44 @@ def test_a_body_that_trickles_in_is_bounded_by_the_timeout_as_a_whole():
 
 @pytest.mark.parametrize("chat", [False, True])
 @pytest.mark.parametrize("nothing", ["", None])
-@pytest.mark.parametrize("finish", ["stop", "length", "content_filter"])
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
 def test_an_empty_answer_that_ended_properly_is_an_answer_and_paid_for_once(serve, chat, nothing, finish):
     server = serve(lambda asked: asked.answer(nothing, finish))
     found = collect(engine(server, attempts=4), sums(1, chat)[0])[0]
     assert (found.text, found.finish_reason, found.api_error) == ("", finish, "")
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("chat", [False, True])
+@pytest.mark.parametrize("nothing", ["", None, "\n "])
+def test_an_empty_answer_that_the_model_ended_is_asked_for_once_more_and_then_stands(serve, chat, nothing):
+    server = serve(lambda asked: asked.answer(nothing))
+    found = collect(engine(server, attempts=4), sums(1, chat)[0])[0]
+    assert (found.text, found.finish_reason, found.api_error) == (nothing or "", "stop", "")
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("empty", [{}, {"content": None}, {"content": [], "refusal": None}])
+def test_a_second_answer_counts_if_the_first_is_empty(serve, empty):
+    server = serve(lambda asked: asked.right() if asked.attempt > 1 else asked.answer(None, **empty))
+    assert collect(engine(server), sums(1, chat=True)[0])[0].text == "1000"
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_an_empty_answer_stands_if_it_cannot_be_asked_for_again(serve, status):
+    server = serve(lambda asked: asked.answer("") if asked.attempt == 1 else asked.reply("no", status=status))
+    found = collect(engine(server), sums(1)[0])[0]
+    assert (found.text, found.finish_reason, found.api_error) == ("", "stop", "")
+
+
+@pytest.mark.parametrize("parts", [[], None])
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_thoughts_without_an_answer_are_kept_and_not_paid_for_twice(serve, parts, name, finish):
+    server = serve(lambda asked: asked.answer(parts, finish, **{name: "12 and 30"}))
+    found = collect(engine(server), sums(1, chat=True)[0])[0]
+    assert (found.text, found.reasoning, found.finish_reason) == ("", "12 and 30", finish)
     assert len(server.asked) == 1
 
 
@@ -210,7 +247,6 @@ THOUGHT = {"type": "text", "text": "12 and 30"}
         ([{"type": "reasoning", "text": "12 and 30"}, TEXT_42], "42", "12 and 30"),
         ([{"type": "thinking", "thinking": [THOUGHT]}], "", "12 and 30"),
         ([{"type": "refusal", "refusal": "I cannot add."}], "I cannot add.", ""),
-        ([], "", ""),
     ],
 )
 def test_an_answer_in_parts_is_read_and_paid_for_once(serve, parts, text, reasoning):
@@ -444,6 +480,94 @@ def test_what_would_fail_for_every_request_ends_the_run_in_one_line(serve, quiet
     assert "api_key_env" not in settings or KEY not in line
 
 
+TEMPERATURE = "Unsupported value: 'temperature' does not support 0 with this model."
+EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]
+
+
+@pytest.mark.parametrize("count", [2, 4, 300])
+@pytest.mark.parametrize("concurrency", [1, 16])
+@pytest.mark.parametrize(
+    ("status", "body", "sampling", "words"),
+    [
+        (
+            400,
+            {"error": {"message": TEMPERATURE, "param": "temperature"}},
+            GREEDY,
+            f"(400: {TEMPERATURE}); sampling.temperature=null leaves temperature out",
+        ),
+        (422, {"detail": EXTRA}, Sampling(1.0), "sampling.seed=null leaves seed out"),
+        (400, "top_p must be 1", Sampling(1.0, 0.9), "(400: top_p must be 1); sampling.top_p=null leaves top_p out"),
+        (400, "top_p must be 1", GREEDY, "(400: top_p must be 1)"),  # it was not sent
+        (400, "max_tokens is too large", GREEDY, "; benchmark.max_tokens sets max_tokens"),
+        (413, {"error": {"message": "too\nlarge"}}, GREEDY, "(413: too large)"),
+        (200, {"error": {"message": "no temperature", "code": 400}}, GREEDY, "(400: no temperature); sampling.temp"),
+        (200, {"error": {"message": "no", "code": "422"}}, GREEDY, "(422: no)"),
+    ],
+)
+def test_what_is_refused_for_each_of_the_first_questions_ends_the_run_in_the_servers_words(
+    serve, quiet, count, concurrency, status, body, sampling, words
+):
+    server = serve(lambda asked: asked.reply(body, status=status))
+    found = {}
+    with pytest.raises(ModelError) as caught:
+        collect(engine(server, concurrency=concurrency), sums(count)[0], sampling, write=found.update)
+    line = str(caught.value)
+    first = min(count, max(8, concurrency))
+    assert f"the endpoint {server.url} refuses each of the first {first} questions (" in line
+    assert words in line
+    assert "\n" not in line
+    assert line.endswith((")", "left out", "leaves temperature out", "leaves seed out", "leaves top_p out", "_tokens)"))
+    assert first <= len(server.asked) < first + concurrency
+    assert {completion.finish_reason for completion in found.values()} == {"api_error"}
+
+
+def test_words_with_digits_are_those_of_the_question(serve):
+    """Such as a count of tokens, or the question itself."""
+    told = "the prompt {} cannot be read (request f0{})"
+    server = serve(lambda asked: asked.reply(told.format(asked.prompt, asked.index), status=400))
+    with pytest.raises(ModelError, match="refuses each of the first 8"):
+        collect(engine(server, concurrency=1), sums(30)[0])
+
+
+def refusing(indices):
+    return lambda asked: asked.reply("too long", status=400) if asked.index in indices else asked.right()
+
+
+@pytest.mark.parametrize("concurrency", [1, 5])
+@pytest.mark.parametrize("refused", [{0}, set(range(7)), {3, 4, 5}, set(range(1, 40))])
+def test_refusals_of_some_questions_do_not_end_a_run(serve, concurrency, refused):
+    found = collect(engine(serve(refusing(refused)), concurrency=concurrency), sums(40)[0])
+    assert {i for i in range(40) if found[i].api_error} == refused
+
+
+def test_a_single_question_that_is_refused_does_not_end_a_run(serve):
+    assert collect(engine(serve(refusing({0}))), sums(1)[0])[0].api_error == "400: too long"
+
+
+def test_what_was_refused_before_is_no_reason_to_end_a_resumed_run(serve):
+    """But a server that refuses many more than that is."""
+    requests = sums(40)[0]
+    server = serve(refusing(set(range(40))))
+    found = collect(engine(server, concurrency=1), requests, done=set(range(33)))
+    assert {completion.api_error for completion in found.values()} == {"400: too long"}
+    with pytest.raises(ModelError, match="refuses each of the first 8"):
+        collect(engine(server, concurrency=1), requests, done={0, 1})
+
+
+def test_different_refusals_of_the_first_questions_do_not_end_a_run(serve):
+    words = ["too long", "not allowed", "too rude"]
+    server = serve(lambda asked: asked.reply(words[asked.index % 3], status=400))
+    assert len(collect(engine(server), sums(20)[0])) == 20
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404])
+def test_an_error_in_the_body_of_a_200_ends_the_run_as_its_own_status_does(serve, status):
+    server = serve(lambda asked: asked.reply({"error": {"message": "no such luck", "code": status}}))
+    with pytest.raises(ModelError, match=rf"\({status}: no such luck\)"):
+        collect(engine(server, concurrency=1), sums(5)[0])
+    assert len(server.asked) == 1
+
+
 def closed_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
@@ -481,6 +605,31 @@ def test_a_named_variable_without_a_key_is_a_mistake_in_the_config(monkeypatch, 
     with pytest.raises(ConfigError, match=f"^engine.api_key_env: .*LAB_TEST_KEY .*{words}") as caught:
         engine(SimpleNamespace(url="http://127.0.0.1:1/v1"), api_key_env="LAB_TEST_KEY")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8000", "localhost:8000", "[::1]:8000", "0.0.0.0:8000", socket.gethostname()]
+)
+def test_a_server_on_this_machine_may_need_no_key(monkeypatch, host):
+    monkeypatch.delenv("LAB_TEST_KEY", raising=False)
+    open_engine(EndpointConfig(base_url=f"http://{host}/v1", model="adder", api_key_env="LAB_TEST_KEY"))
+    with pytest.raises(ConfigError, match="not a key"):
+        open_engine(EndpointConfig(base_url=f"http://{host}/v1", model="adder", api_key_env=KEY))
+
+
+@pytest.mark.parametrize("host", ["api.openai.com", "10.0.0.7:8000", "localhost.example.org", "127.0.0.1.example.org"])
+def test_a_server_elsewhere_needs_the_key_that_the_config_names(monkeypatch, host):
+    monkeypatch.delenv("LAB_TEST_KEY", raising=False)
+    with pytest.raises(ConfigError, match="LAB_TEST_KEY should hold a key"):
+        open_engine(EndpointConfig(base_url=f"https://{host}/v1", model="adder", api_key_env="LAB_TEST_KEY"))
+
+
+def test_a_server_on_this_machine_that_does_need_a_key_says_so(serve, monkeypatch):
+    monkeypatch.delenv("LAB_TEST_KEY", raising=False)
+    server = serve(lambda asked: asked.reply({"error": {"message": "who are you?"}}, status=401))
+    asking, _ = open_engine(EndpointConfig(base_url=server.url, model="adder", api_key_env="LAB_TEST_KEY"))
+    with pytest.raises(ModelError, match=r"requires a key \(401: who are you\?\); put one in .* LAB_TEST_KEY"):
+        collect(asking, sums(3)[0])
 
 
 def test_the_key_is_sent_and_never_comes_back(serve, monkeypatch):
@@ -560,6 +709,25 @@ def test_a_request_says_what_is_asked_and_nothing_that_goes_without_saying(serve
     assert isinstance(body.pop("seed"), int)
     messages = [{"role": "system", "content": "Add."}, {"role": "user", "content": "0 + 1000 = "}]
     assert body == {"model": "adder", "messages": messages, "max_tokens": 16, "temperature": 0.6, "top_p": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("config", "sent"),
+    [
+        ({}, {"temperature": 0.0}),
+        ({"temperature": 1.0}, {"temperature": 1.0, "seed": True}),
+        ({"temperature": None}, {}),
+        ({"temperature": None, "seed": None, "top_p": None}, {}),
+        ({"temperature": None, "top_p": 0.9, "seed": 3}, {"top_p": 0.9, "seed": True}),
+        ({"temperature": 1.0, "seed": None}, {"temperature": 1.0}),
+        ({"temperature": 0.6, "top_p": None}, {"temperature": 0.6, "seed": True}),
+    ],
+)
+def test_what_is_null_in_a_config_is_not_sent(serve, config, sent):
+    server = serve()
+    collect(engine(server), sums(1)[0], Sampling.of(SamplingConfig(**config), run_seed=7))
+    body = server.asked[0].body
+    assert {name: name == "seed" or value for name, value in body.items() if name in PARAMETERS[:3]} == sent
 
 
 def test_each_request_has_a_seed_of_its_own_and_the_same_when_only_some_are_asked(serve):

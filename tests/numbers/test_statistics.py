@@ -1,10 +1,12 @@
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.numbers import statistics
 from lab.numbers.statistics import (
     bootstrap_mean,
     bootstrap_ratio,
@@ -44,6 +46,50 @@ def test_the_bootstrap_of_a_constant_is_that_constant_and_of_a_spread_holds_the_
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * 2.89, rel=0.1)
     with pytest.raises(ValueError, match="no values"):
         bootstrap_mean([])
+
+
+@pytest.mark.parametrize("distinct", [300, 1_000_000])
+def test_the_mean_of_a_million_values_takes_less_than_500_mb(distinct):
+    values = (np.arange(1_000_000) % distinct).tolist()
+    tracemalloc.start()
+    estimate = bootstrap_mean(values)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 500e6
+    assert estimate.low < estimate.value < estimate.high
+    width = 2 * 1.96 * distinct / math.sqrt(12 * 1_000_000)  # the standard error of a uniform mean
+    assert estimate.high - estimate.low == pytest.approx(width, rel=0.05)
+
+
+@pytest.mark.slow
+def test_a_ratio_of_many_values_takes_less_than_500_mb():
+    values = list(range(1, 40_001))
+    tracemalloc.start()
+    estimate = bootstrap_ratio(values, [1] * len(values))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 500e6
+    assert estimate.low < 20_000.5 < estimate.high
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10**9])
+def test_a_bootstrap_in_pieces_is_that_of_one_piece(monkeypatch, piece):
+    values = np.random.default_rng(1).exponential(size=33).tolist()
+    squares = [value**2 for value in values]
+    mean, ratio = bootstrap_mean(values), bootstrap_ratio(values, squares)
+    monkeypatch.setattr(statistics, "_DRAWN", piece * len(values))
+    assert (bootstrap_mean(values), bootstrap_ratio(values, squares)) == (mean, ratio)
+
+
+def test_computed_limits_of_a_skewed_mean_are_those_that_are_drawn(monkeypatch):
+    values = (np.random.default_rng(1).exponential(size=1000) ** 2).tolist()
+    drawn = bootstrap_mean(values)
+    monkeypatch.setattr(statistics, "_MANY", 999)
+    computed, half = bootstrap_mean(values), (drawn.high - drawn.low) / 2
+    assert computed != drawn
+    assert computed[0] == drawn[0]
+    assert computed[1:3] == pytest.approx(drawn[1:3], abs=0.05 * half)
+    assert computed.high - computed.value > 1.05 * (computed.value - computed.low)  # the skew is not lost
 
 
 @given(st.lists(st.floats(0, 1000), min_size=1, max_size=1))

@@ -60,7 +60,11 @@ def ways(paths: Iterable[Path], names: Sequence[str] = ()) -> list[Way]:
 
 def _of_run(path: Path, label: str) -> list[Way]:
     Run(path).check_finished()
-    config = Run(path).settings
+    with Run(path).reading_settings() as config:
+        return _of_config(path, label, config)
+
+
+def _of_config(path: Path, label: str, config: Mapping[str, Any]) -> list[Way]:
     files = [name for name in ("samples", "samples_after") if (path / f"{name}.jsonl").is_file()]
     if "rule_following" in config:
         files = sorted(file.stem for file in path.glob("samples_*.jsonl"))
@@ -68,6 +72,8 @@ def _of_run(path: Path, label: str) -> list[Way]:
     for name in files:
         answers = answered(read_samples(Run(path), name))
         samples = {sample.problem: sample for sample in answers if isinstance(sample.question, Problem)}
+        if unknown := next((sample for sample in samples.values() if sample.task not in KNOWN), None):
+            raise RunError(f"{path / name}.jsonl: sample {unknown.index}: there is no task {unknown.task}")
         if not samples:
             continue
         variant = name.removeprefix("samples_").replace("_", " ") if "rule_following" in config else ""
@@ -101,15 +107,24 @@ def _engine(config: Mapping[str, Any], variant: str) -> str:
 def _trained(path: Path, config: Mapping[str, Any], variant: str) -> Mapping[str, Sequence[int]]:
     """The trained lengths of the run itself, or of the run that its model comes from."""
     if "data" in config:
-        lengths = config["data"]["lengths"]
-        return lengths if isinstance(lengths, dict) else {"hard": lengths, "easy": lengths}
+        return _by_difficulty(config["data"]["lengths"])
     part = config.get("rule_following" if variant.startswith("rule") else "direct") if variant else None
     model = part or (config.get("engine") or {}).get("model") or {}
     name = model.get("name", "") if isinstance(model, dict) else str(model)
     for place in (Path(name), path.parent / Path(name).name):
         if name and (place / "config.yaml").is_file():
-            return (Run(place).settings.get("data") or {}).get("lengths") or {}
+            with Run(place).reading_settings() as settings:
+                return _by_difficulty((settings.get("data") or {}).get("lengths") or {})
     return {}
+
+
+def _by_difficulty(lengths: Any) -> Mapping[str, Sequence[int]]:
+    """The shortest and the longest length of a config for hard and for easy tasks. Raises ValueError or TypeError if
+    there are no such lengths."""
+    found = lengths if isinstance(lengths, dict) else {"hard": lengths, "easy": lengths}
+    for shortest, longest in found.values():
+        range(shortest, longest)
+    return found
 
 
 def _group(way: Way, sample: Sample) -> str:

@@ -4,8 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from lab.benchmarks.results import VERSION, CostRatios, Costs, CostSummary, Sample, TaskCosts, VariantCosts, grouped
-from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, wilson
+from lab.benchmarks.results import (
+    VERSION,
+    CostRatios,
+    Costs,
+    CostSummary,
+    Sample,
+    TaskCosts,
+    VariantCosts,
+    answered,
+    grouped,
+)
+from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
 
 
 class Variant(NamedTuple):
@@ -49,7 +59,7 @@ def summarize(
         rule_following: variants that follow rules; the seconds of each are divided by those of each direct variant.
         left_out: how many problems of each task were not asked.
 
-    All variants must have answered the same problems.
+    All variants must have been asked the same problems, in the same order.
     """
     return CostSummary(
         version=VERSION,
@@ -69,7 +79,7 @@ def _variant_costs(variant: Variant) -> VariantCosts:
         weight_bytes=variant.weight_bytes,
         cache_bytes=cache_bytes(variant),
         peak_bytes=max((record.get("peak_bytes", 0) for record in variant.passes), default=0) or None,
-        tokens_per_pass=bootstrap_ratio(
+        tokens_per_pass=_ratio(
             [record["written"] for record in variant.passes], [record["row_passes"] for record in variant.passes]
         ),
         overall=_costs(variant.samples, variant.token_bytes),
@@ -88,24 +98,38 @@ def _by_length(samples: Sequence[Sample], token_bytes: int) -> dict[int, Costs]:
 
 
 def _costs(samples: Sequence[Sample], token_bytes: int) -> Costs:
-    right = [sample.right for sample in samples]
+    came = answered(samples)
+    right = [sample.right for sample in came]
     return Costs(
-        seconds=bootstrap_mean(_seconds(samples)),
-        prompt_tokens=bootstrap_mean([sample.completion.prompt_tokens for sample in samples]),
-        completion_tokens=bootstrap_mean([sample.completion.completion_tokens for sample in samples]),
-        cache_bytes=bootstrap_mean([token_bytes * _tokens(sample) for sample in samples]),
-        accuracy=wilson(sum(right), len(right)),
-        seconds_per_correct=bootstrap_ratio(_seconds(samples), right) if any(right) else None,
+        seconds=_mean(_seconds(came)),
+        prompt_tokens=_mean([sample.completion.prompt_tokens for sample in came]),
+        completion_tokens=_mean([sample.completion.completion_tokens for sample in came]),
+        cache_bytes=_mean([token_bytes * _tokens(sample) for sample in came]),
+        accuracy=wilson(sum(right), len(right)) if came else None,
+        seconds_per_correct=_ratio(_seconds(came), right),
     )
+
+
+def _mean(values: Sequence[float]) -> Estimate | None:
+    return bootstrap_mean(values) if values else None
+
+
+def _ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate | None:
+    return bootstrap_ratio(numerators, denominators) if any(denominators) else None
 
 
 def _ratios(variant: Variant, base: Variant) -> CostRatios:
     """Ratios of seconds. The bootstrap is paired: a problem that is drawn is drawn for both variants."""
-    above, below = (grouped(item.samples, lambda sample: sample.task) for item in (variant, base))
+    pairs = list(zip(variant.samples, base.samples, strict=True))
+    by_task = grouped(pairs, lambda pair: pair[0].task)
     return CostRatios(
-        overall=bootstrap_ratio(_seconds(variant.samples), _seconds(base.samples)),
-        tasks={task: bootstrap_ratio(_seconds(above[task]), _seconds(below[task])) for task in above},
+        overall=_seconds_ratio(pairs), tasks={task: _seconds_ratio(members) for task, members in by_task.items()}
     )
+
+
+def _seconds_ratio(pairs: Iterable[tuple[Sample, Sample]]) -> Estimate | None:
+    both = [pair for pair in pairs if all(sample.answered for sample in pair)]
+    return _ratio(_seconds(above for above, _ in both), _seconds(below for _, below in both))
 
 
 def _tokens(sample: Sample) -> int:

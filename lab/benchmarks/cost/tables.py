@@ -81,16 +81,17 @@ def in_short(summary: CostSummary) -> list[str]:
     Each way to follow rules is compared with the direct answers of the same kind of loop.
     """
     found = {name: cost.overall for name, cost in variants_of(summary).items()}
-    right = ", ".join(f"{name} {percent(found[name].accuracy)}" for name in (next(iter(found)), "direct"))
-    seconds = ", ".join(f"{name} {significant(cost.seconds)}" for name, cost in found.items())
+    shares = {name: found[name].accuracy for name in (next(iter(found)), "direct")}
+    right = ", ".join(f"{name} {percent(share) or 'without an answer'}" for name, share in shares.items())
+    seconds = ", ".join(f"{name} {significant(cost.seconds) or 'unknown'}" for name, cost in found.items())
     like = {name: "direct, plain loop" if "plain loop" in name else "direct" for name in summary.rule_following}
     ratios = ", ".join(
-        f"{name} {significant(summary.ratios[name][other].overall)} times {other}"
+        f"{name} {significant(summary.ratios[name][other].overall) or 'unknown'} times {other}"
         for name, other in like.items()
         if other in summary.direct
     )
     return [
-        f"right, % (95 % interval), n={found['direct'].accuracy.n}: {right}",
+        f"right, % (95 % interval), n={share.n if (share := shares['direct']) else 0}: {right}",
         f"seconds per problem: {seconds}",
         f"ratios of seconds: {ratios}",
     ]
@@ -110,7 +111,7 @@ def significant(estimate: Estimate | None, scale: float = 1) -> Entry:
 
 
 def _cells(costs: Costs) -> Iterator[Entry]:
-    yield str(costs.seconds.n)
+    yield str(costs.seconds.n if costs.seconds else 0)
     yield significant(costs.seconds)
     yield number(costs.prompt_tokens)
     yield number(costs.completion_tokens)

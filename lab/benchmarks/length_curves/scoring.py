@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.benchmarks.benchmark import Benchmark, ask
-from lab.benchmarks.results import Curve, CurvePoint, Curves, Reading, Sample, Scored, Scores, grouped
+from lab.benchmarks.results import Curve, CurvePoint, Curves, Reading, Sample, Scored, Scores, answered, grouped
 from lab.errors import ModelError
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.metrics import score
@@ -138,7 +138,7 @@ class LengthCurves(Benchmark[Problem]):
 
 
 def _curve(samples: Sequence[Sample]) -> Curve:
-    by_length = grouped(samples, lambda sample: sample.length)
+    by_length = grouped(answered(samples), lambda sample: sample.length)
     return {length: Scores.of(sample.readings[""] for sample in by_length[length]) for length in sorted(by_length)}
 
 

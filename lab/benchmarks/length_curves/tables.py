@@ -64,7 +64,7 @@ def table(curves: Mapping[str, Curves], title: str) -> Table:
     first = next(iter(curves.values()))
     for task in first:
         for length in first[task]:
-            found = [curve[task].get(length) for curve in curves.values()]
+            found = [curve.get(task, {}).get(length) for curve in curves.values()]
             cells = [_cell(metrics, metric) for metrics in found for metric in METRICS]
             rows.append((task, str(length), *cells))
     single = len(curves) == 1
@@ -105,6 +105,9 @@ def in_short(curves: Curves) -> list[str]:
     lines = []
     for task, lengths in curves.items():
         right = [(length, scores.exact_match) for length, scores in sorted(lengths.items())]
+        if not right:
+            lines.append(f"{task}: no question was answered")
+            continue
         good = list(takewhile(lambda found: found[1].value >= GOOD, right))
         reach = f"at least {100 * GOOD:.0f} % right up to {good[-1][0]} digits" if good else f"below {100 * GOOD:.0f} %"
         longest, last = right[-1]

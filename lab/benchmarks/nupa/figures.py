@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lab.benchmarks.nupa import tables as nupa
 from lab.benchmarks.results import NupaSummary
-from lab.drawing.figures import COLORS, error_bars, figure_at, headed, legend_below, plain
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed, legend_below, plain, say_if_empty
 from lab.numbers.metrics import METRICS
 from lab.numbers.statistics import Estimate
 from lab.numbers.tasks import Task
@@ -48,10 +48,11 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, title: str,
     seen = [task for task in every if any(e.value for label in summaries for e in found[task, label].values())]
     tasks = every if metric == "dlength" or not seen else seen
     left_out = f". Left out: {len(every) - len(tasks)} tasks where all are 0" if len(tasks) < len(every) else ""
-    columns = min(6, len(tasks))
-    rows = -(-len(tasks) // columns)
+    columns = max(1, min(6, len(tasks)))
+    rows = max(1, -(-len(tasks) // columns))
     with figure_at(path, figsize=(2.3 * columns, 1.55 * rows + 0.7)) as figure:
-        grid = figure.subplots(rows, columns, sharey=metric != "dlength", squeeze=False).ravel()
+        # with shared axes, matplotlib compares each panel with all others whenever it looks up a limit
+        grid = figure.subplots(rows, columns, squeeze=False).ravel()
         width = 0.8 / len(summaries)
         for axes, task in zip(grid, tasks, strict=False):
             ranges = list(task.difficulty.ranges)
@@ -70,10 +71,12 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, title: str,
                     error_kw={"lw": 0.7, "ecolor": "#444444"},
                     label=plain(label),
                 )
+            say_if_empty(axes)
             axes.set_title(f"{task.name} {task.representation.name}")
             axes.set_xticks(range(len(ranges)), ranges)
             if metric != "dlength":
                 axes.set_ylim(0, 1)
+                axes.tick_params(labelleft=axes.get_subplotspec().is_first_col())
         for axes in grid[len(tasks) :]:
             axes.set_visible(False)
         headed(figure, f"{title}{left_out}")

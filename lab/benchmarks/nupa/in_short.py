@@ -15,7 +15,7 @@ _NAMED = 3
 
 
 def found(summary: NupaSummary) -> list[str]:
-    """Exact match over all questions in both readings, and by representation, operation and range if there are several.
+    """Exact match over all questions in both readings, and by representation, operation and range if these differ.
 
     If rules are followed, a last line counts the first errors.
     """
@@ -30,18 +30,23 @@ def found(summary: NupaSummary) -> list[str]:
     }
     return [
         f"exact match, % (95 % interval), n={right.n}: {percent(right)}; with the loose reading {percent(loose)}",
-        *(f"by {name}: {ranked(parts)}" for name, parts in groups.items() if len(parts) > 1),
+        *(f"by {name}: {ranked(parts)}" for name, parts in groups.items() if _differ(parts)),
         *_first_errors(summary),
     ]
+
+
+def _differ(parts: Mapping[str, Estimate]) -> bool:
+    return len({share.value for share in parts.values()}) > 1
 
 
 def compared(summaries: Mapping[str, NupaSummary]) -> list[str]:
     """Exact match in a line for each model: over all questions, and by representation."""
     lines = ["exact match, % (95 % interval)"]
     for label, summary in summaries.items():
-        if right := _by(summary, lambda task, part: "all"):
-            parts = ranked(_by(summary, lambda task, part: task.representation.name))
-            lines.append(f"{label}: {percent(right['all'])}, n={right['all'].n}; {parts}")
+        right = _by(summary, lambda task, part: "all")
+        parts = ranked(_by(summary, lambda task, part: task.representation.name))
+        found = f"{percent(right['all'])}, n={right['all'].n}; {parts}" if right else "no question was answered"
+        lines.append(f"{label}: {found}")
     return lines
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lab.benchmarks.results import SumsSummary
 from lab.benchmarks.sums.tables import readings_of
-from lab.drawing.figures import COLORS, figure_at, legend_below, line_with_band, plain
+from lab.drawing.figures import COLORS, figure_at, legend_below, legend_in, line_with_band, plain, say_if_empty
 from lab.numbers.taxonomy import OUTCOMES
 
 LINES = {"loose": "--", "final": ":"}
@@ -26,15 +26,18 @@ def accuracy_by_digits(summaries: Mapping[str, SumsSummary], title: str, path: P
             color = COLORS[index % len(COLORS)]
             for reading in readings_of({label: summary}):
                 points = {n: found for n, rates in summary.by_digits.items() if (found := rates.rate(reading))}
+                if not points:
+                    continue
                 if reading == "strict":
                     line_with_band(axes, points, color=color, label=plain(label))
                 else:
                     values = [points[n].value for n in sorted(points)]
                     name = plain(f"{label}, {reading}")
                     axes.plot(sorted(points), values, LINES[reading], lw=1, color=color, label=name)
+        say_if_empty(axes)
         axes.set(ylim=(-0.02, 1.02), xlabel="digits", ylabel="right sums (95 % Wilson interval)", title=plain(title))
         axes.grid(color="#eeeeee")
-        axes.legend()
+        legend_in(axes)
 
 
 def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
@@ -52,6 +55,7 @@ def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
             bottom = [below + share for below, share in zip(bottom, shares, strict=True)]
         for place in digits:
             axes.annotate(str(summary.by_digits[place].answered), (place, 101), ha="center", fontsize=6)
+        say_if_empty(axes)
         axes.set(ylim=(0, 107), xlabel="digits (above the bars: n)", ylabel="% of answered questions")
         axes.set_title(plain(title))
         axes.set_yticks(range(0, 101, 20))

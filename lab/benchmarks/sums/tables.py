@@ -47,8 +47,10 @@ def in_short(summary: SumsSummary) -> list[str]:
     shares = {reading: summary.success_rate.get(reading) for reading in readings_of({"": summary})}
     right = ", ".join(f"{reading} {percent(share)}" for reading, share in shares.items() if share)
     others = sorted(((count, name) for name, count in summary.outcomes.items() if count), reverse=True)
+    if not summary.answered:
+        return ["right sums: no question was answered"]
     return [
-        f"right sums, % (95 % interval), n={summary.answered}: {right or 'no question was answered'}",
+        f"right sums, % (95 % interval), n={summary.answered}: {right}",
         f"outcomes: {', '.join(f'{name} {count}' for count, name in others)}",
     ]
 

@@ -12,10 +12,11 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, NotRequired
+from typing import Any, NamedTuple, NotRequired
 
 from lab.benchmarks.nupa.layouts.strata import Facts, Texts, digest, facts
 from lab.errors import TaskError
+from lab.user_files import parse_json, read_text
 
 EACH, SEED = 100, 20_222_943
 """How many texts of a stratum NUPA asks, and the seed that they are drawn from."""
@@ -111,15 +112,20 @@ def write(rows: Iterable[Row], path: Path) -> int:
 def read(path: Path) -> list[Row]:
     """The rows of a file. Raises TaskError, naming the line, if one is not a row."""
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise TaskError(f"{path}:{number}: {error}") from None
-        missing = sorted(Row.__required_keys__ - set(row if isinstance(row, dict) else ()))
-        if missing:
-            raise TaskError(f"{path}:{number}: is not a row of evalchemy's NUPA: it has no {', '.join(missing)}")
-        rows.append(row)
+    for number, line in enumerate(read_text(path, TaskError).split("\n"), start=1):
+        if line.strip():
+            row = parse_json(line, f"{path}:{number}", TaskError)
+            if wrong := _wrong(row):
+                raise TaskError(f"{path}:{number}: is not a row of evalchemy's NUPA: {wrong}")
+            rows.append(row)
     return rows
+
+
+def _wrong(row: Any) -> str:
+    """What is wrong with a row; empty if it is one."""
+    found = row if isinstance(row, dict) else {}
+    if missing := sorted(Row.__required_keys__ - set(found)):
+        return f"it has no {', '.join(missing)}"
+    kinds = {name: int if name == "digit" else str for name in Row.__required_keys__}
+    others = sorted(name for name, kind in kinds.items() if type(found[name]) is not kind)
+    return f"{others[0]} should be {'a number' if others[0] == 'digit' else 'text'}" if others else ""

@@ -89,11 +89,26 @@ def read(path: Path) -> list[Row]:
 
     try:
         table = read_table(path)
+    except FileNotFoundError:
+        raise TaskError(f"{path}: No such file or directory") from None
     except (OSError, pyarrow.ArrowException) as error:
         raise TaskError(f"{path}: {in_one_line(error)}") from None
     if missing := [name for name in _schema().names if name not in table.column_names]:
         raise TaskError(f"{path}: does not have MarinSkyRL's layout: it has no column {', '.join(missing)}")
-    return cast(list[Row], table.to_pylist())
+    rows = cast(list[Row], table.to_pylist())
+    for number, row in enumerate(rows, start=1):
+        if not _is_question(row):
+            what = "prompt should end in a message with content, and extra_info have task_name and digit"
+            raise TaskError(f"{path}: row {number} does not have MarinSkyRL's layout: {what}")
+    return rows
+
+
+def _is_question(row: Row) -> bool:
+    try:
+        content, about = row["prompt"][-1]["content"], row["extra_info"]
+        return isinstance(content, str) and isinstance(about["task_name"], str) and isinstance(about["digit"], int)
+    except (KeyError, IndexError, TypeError):
+        return False
 
 
 def ground_truth(spec: RewardSpec) -> tuple[str, str]:

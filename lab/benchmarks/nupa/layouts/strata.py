@@ -5,13 +5,13 @@ M, L or XL, except that 21 digits count as XL for tasks that end there.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
 from lab.errors import TaskError
 from lab.numbers.tasks import EASY, HARD
+from lab.user_files import read_json
 
 SOURCE = "HaotongYang/NUPA_text"
 """The dataset that both projects read, test.json at revision 01e3831ec00dfd618a77d9f6fe7fc0d327ad16d7: 2,387,501 texts,
@@ -45,12 +45,7 @@ def read(path: Path) -> Texts:
 
     Raises TaskError if the file cannot be read or has another layout.
     """
-    try:
-        texts = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TaskError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise TaskError(f"{path}: {' '.join(str(error).split())}") from None
+    texts = read_json(path, TaskError)
     if not isinstance(texts, dict) or not all(map(_are_groups, texts.values())):
         raise TaskError(f"{path}: does not have the layout {{task: {{digits: [text, ...]}}}}")
     return texts
@@ -58,12 +53,13 @@ def read(path: Path) -> Texts:
 
 def _are_groups(groups: Any) -> bool:
     return isinstance(groups, dict) and all(
-        digits.isdecimal() and isinstance(texts, list) for digits, texts in groups.items()
+        digits.isdecimal() and isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+        for digits, texts in groups.items()
     )
 
 
 def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def facts(task: str, digits: int, group: Iterable[str], text: str) -> Facts:
