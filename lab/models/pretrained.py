@@ -52,7 +52,6 @@ def load(
             path,
             config=own,
             dtype=dtype,
-            attn_implementation="sdpa",
             quantization_config=_quantization(config, dtype),
             device_map={"": device},
             output_loading_info=True,

@@ -15,7 +15,6 @@ from lab.probing.instruments import (
     alignment,
     attribution,
     edges,
-    fourier,
     head_contents,
     helix,
     heuristics,
@@ -25,7 +24,6 @@ from lab.probing.instruments import (
     patching,
     path_patching,
     probes,
-    remap,
     surgery,
 )
 from lab.probing.instruments.alignment import Aligned
@@ -300,17 +298,6 @@ def _surgery(session: Session) -> list[Measured]:
     return [*surgery.surgery(session.subject, session.by_length, aligned, session.carry, session.batch_size)]
 
 
-def _remap(session: Session) -> list[Measured]:
-    seen = int(remap.ids(session.subject, session.trained).max()) + 1
-    return [*remap.remap(session.subject, session.by_length, seen, batch_size=session.batch_size)]
-
-
-def _fourier(session: Session) -> list[Measured]:
-    subject, sums = session.subject, session.trained
-    removed = fourier.remove_periods(subject, sums, batch_size=session.batch_size)
-    return [fourier.embedding_power(subject), fourier.residual_power(subject, sums), *removed]
-
-
 def _helix(session: Session) -> list[Measured]:
     return [*helix.helix(
         session.subject, session.probed, session.unprobed, session.column,
@@ -349,9 +336,7 @@ INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
     "logit_attribution": lambda session: [
         lenses.direct_attribution(session.subject, session.trained, batch_size=session.batch_size)
     ],
-    "fourier": _fourier,
     "helix": _helix,
     "heuristics": _heuristics,
     "surgery": _surgery,
-    "remap": _remap,
 }

@@ -249,6 +249,14 @@ class Sums:
         if not 0 <= column < columns:
             raise TaskError(f"column {column}: these sums have {columns}, counted from 0")
 
+    def check_digits(self) -> None:
+        """Raises ModelError if a token holds several digits of a number."""
+        for at_BK in (self.a_at_BK, self.b_at_BK, self.answer_at_BK):
+            shared_B = ((at_BK[:, 1:] == at_BK[:, :-1]) & (at_BK[:, 1:] != NOWHERE)).any(1)
+            if shared_B.any():
+                a, b = self.numbers[int(shared_B.nonzero()[0])]
+                raise ModelError(f"{a} + {b} has several digits in one token; instruments need a token for each digit")
+
     def part(self, rows: slice | Sequence[int]) -> "Sums":
         """Some of the sums, with the columns and the padding of the whole batch; rows may be repeated."""
         numbers = self.numbers[rows] if isinstance(rows, slice) else tuple(self.numbers[row] for row in rows)
