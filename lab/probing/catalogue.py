@@ -314,9 +314,10 @@ def _heuristics(session: Session) -> list[Measured]:
 
 def _edges(session: Session) -> list[Measured]:
     """Circuits are tested on other pairs than those on which they were found."""
-    found = edges.attribute(session.subject, session.edge_pairs, steps=_STEPS)
+    found = edges.attributed(session.subject, session.edge_pairs, steps=_STEPS, along_path=True)
     other_pairs = session.pairs_of(_EDGE_PAIRS, 1)
-    return [found, edges.curve(session.subject, other_pairs, max_abs_over_directions(found.value)).faithfulness]
+    scores_UR = max_abs_over_directions(found.effect.value)
+    return [found.effect, edges.curve(session.subject, other_pairs, scores_UR).faithfulness, found.flow]
 
 
 INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {

@@ -7,6 +7,7 @@ import numpy as np
 from lab.probing.components import Component
 from lab.probing.instruments import illusion
 from lab.probing.instruments.alignment import Alignment, aligned_heads
+from lab.probing.instruments.edges import leaks
 from lab.probing.instruments.head_contents import READINGS
 from lab.probing.instruments.patching import STRONGEST
 from lab.probing.measured import Measured, max_abs_over_directions, signed_max_over_directions
@@ -19,6 +20,8 @@ with which a reading counts as an explanation."""
 _BRINGS = 0.1
 """The smallest effect with which a head brings the carry about."""
 _THE = {"carry": "the carry", "straight line": "a straight line"}
+_LEAK = 0.1
+"""The smallest difference between the flows into a node and out of it that is a warning."""
 _LINES = 5
 """The largest number of lines in the summary at the end of a command."""
 
@@ -163,8 +166,8 @@ def _illusion(measured: Sequence[Measured]) -> list[str]:
 
 def _edges(measured: Sequence[Measured]) -> list[str]:
     """The smallest circuit such that it and all larger ones clearly do nine tenths of what the model does, and whether
-    attribution adds up."""
-    attributed, curve = measured[0], next(one for one in measured if one.name == "faithfulness")
+    attribution adds up at every node."""
+    curve = next(one for one in measured if one.name == "faithfulness")
     found = []
     for ablation in curve.axes["ablation"]:
         short = np.flatnonzero(~(curve.at(ablation=ablation).low >= 0.9))
@@ -172,12 +175,26 @@ def _edges(measured: Sequence[Measured]) -> list[str]:
         sizes = curve.axes["share of edges"]
         share = f"{100 * sizes[first]:.1f} % of the edges do" if first < len(sizes) else "no circuit clearly does"
         found.append(f"Under {ablation} ablation, {share} at least 90 % of what the model does.")
-    embedding = attributed.axes["sender"].index("L0 pre")
-    total = np.nansum(attributed.value[:, embedding], -1)
+    flow = [_flow(one) for one in measured if one.name == "flow through a node"]
+    return [*found, *(flow or [_embedding(measured[0])])]
+
+
+def _embedding(attributed: Measured) -> str:
+    """What the edges of the embedding add up to, for runs that did not measure the flow. It should be 1, and may be
+    even if scores are wrong."""
+    total = np.nansum(attributed.value[:, attributed.axes["sender"].index("L0 pre")], -1)
     told = " and ".join(f"{value:.2f}" for value in total)
     doubt = "" if np.abs(total - 1).max() < 0.1 else ", so these scores are not exact: take more steps"
-    found.append(f"The attributed effects of the embedding's edges add up to {told} (1 if exact){doubt}.")
-    return found
+    return f"The attributed effects of the embedding's edges add up to {told} (1 if exact){doubt}."
+
+
+def _flow(flow: Measured) -> str:
+    """Whether as much flows into each node as out of it, and the node where it does not most."""
+    gap, node, into, out = leaks(flow)[0]
+    told = f"{_percent(into)} of the effect flows into it, {_percent(out)} out of it"
+    if gap > _LEAK:
+        return f"Warning: the scores of the edges of {node} are not exact: {told}. Take more steps, or patch its paths."
+    return f"The edges add up: even at the worst node, {node}, {told}."
 
 
 def _head_contents(measured: Sequence[Measured]) -> list[str]:
