@@ -5,8 +5,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lab.errors import ModelError
-from lab.inference.engine import GREEDY, Request, Sampling
 from lab.inference.choosing import Chooser
+from lab.inference.engine import GREEDY, Request, Sampling
 from lab.inference.local import LocalEngine
 from lab.numbers.sampling import Cell, problem
 from lab.numbers.tasks import TASKS

@@ -15,7 +15,8 @@ for the number of groups. With uniform digits, a straight line explains two thir
 straight line; so compare the two.
 
 `exchange` intervenes: it patches the source's coordinate, and nothing else of the head's output, into the base's run.
-If this has the effect of the whole output, later components read the head along this direction.
+If this has the effect of the whole output, later components read the head along this direction. All of this is at q_k:
+a head that brings the carry to other tokens, from where later heads fetch it, has its effect only at every token.
 
 Shapes: N sums, Z width of a head, B pairs (each in both directions), R resamples.
 """
@@ -33,6 +34,7 @@ from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Effects, Runs
+from lab.probing.instruments.patching import replacing
 from lab.probing.instruments.subspaces import Subspace, difference_of_means
 from lab.probing.interventions import only_at, read_at, take
 from lab.probing.measured import Measured, value_and_interval
@@ -42,8 +44,10 @@ from lab.probing.positions import Sums, batches
 READINGS = ("carry", "straight line", "digit sum", "a's digit", "b's digit")
 """What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1}, linearly or with a mean for each value; one
 digit of column k - 1, with a mean for each value."""
-PARTS = ("all of it", "its carry direction", "the rest")
-"""The parts of a head's output that are exchanged. The rest is orthogonal to the direction."""
+EVERY_TOKEN = "all of it at every token"
+PARTS = ("all of it", "its carry direction", "the rest", EVERY_TOKEN)
+"""The parts of a head's output that are exchanged: at q_k, all of it, its coordinate along the direction, and the rest,
+which is orthogonal to it; and the output at every token, as `patching` exchanges it."""
 _RESAMPLES = 300
 _SUMS = range(19)
 
@@ -121,7 +125,7 @@ def outputs(
 
 @torch.inference_mode()
 def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], batch_size: int = 64) -> Effects:
-    """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part). `heads`: each head with its
+    """The effect of exchanging a part of a head's output; axes (carry, head, part). `heads`: each head with its
     direction (`Contents.directions`). Raises the same errors as `patching.patch`."""
     contrast = Contrast.of_right_pairs(subject, pairs, batch_size)
     names = sorted({head.hook_point for head in heads})
@@ -139,6 +143,8 @@ def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], b
             for part, move_B1Z in enumerate(moves):
                 hook = at_query(head, at_B1, partial(torch.add, other=move_B1Z))
                 changed[rows, i, part] = runs.rerun(range(head.layer, subject.layers), [hook])[0].cpu().numpy()
+            everywhere = replacing([[head]], runs.source, torch.ones(1, 1, 1, dtype=torch.bool))
+            changed[rows, i, len(moves)] = runs.rerun(range(head.layer, subject.layers), everywhere)[0].cpu().numpy()
     axes = {"head": list(map(str, heads)), "part": list(PARTS)}
     return contrast.effects("effect of a part of a head's output", axes, changed)
 

@@ -5,7 +5,8 @@ import pytest
 
 from lab.probing.benchmark.running import ADDERS
 from lab.probing.components import Component
-from lab.probing.instruments.head_contents import contents, exchange
+from lab.probing.instruments.head_contents import EVERY_TOKEN, contents, exchange
+from lab.probing.instruments.patching import patch_heads
 from lab.probing.pairs import cross_digit, operands
 
 COLUMN = 2
@@ -51,3 +52,15 @@ def test_the_direction_alone_does_what_the_head_does_if_it_holds_the_carry():
         effect.at(part="its carry direction").value, effect.at(part="all of it").value, atol=0.05
     )
     np.testing.assert_allclose(effect.at(part="the rest").value, 0, atol=0.05)
+
+
+def test_a_head_at_every_token_has_the_effect_that_patching_it_has():
+    adder, heads, found = looked("ones first, fetched carry")
+    pairs = cross_digit(4, COLUMN, 16, seed=3)
+    directions = {head: found.directions[head, COLUMN] for head in heads}
+    patched = patch_heads(adder, pairs).effect.at(place="everywhere")
+    exchanged = exchange(adder, pairs, directions).effect
+    for head in heads:
+        alike = exchanged.at(head=str(head), part=EVERY_TOKEN), patched.at(layer=head.layer, head=head.head)
+        np.testing.assert_allclose(alike[0].value, alike[1].value, atol=1e-4)
+        np.testing.assert_allclose(alike[0].low, alike[1].low, atol=1e-4)
