@@ -10,6 +10,7 @@ Shapes: B sums, T tokens, V words of the vocabulary, H heads, D width of the mod
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
@@ -126,7 +127,7 @@ class Subject:
             if any(name not in points for name in names):
                 return layer
             try:
-                _, found = self.activations(self.sums(_EXAMPLES), names)
+                _, found = self.activations(replace(self.sums(_EXAMPLES), digits_apart=False), names)
             except ModelError:  # a run does not reach one of them
                 return layer
             before, by_heads, by_mlp, after = (found[name].float() for name in names)

@@ -15,6 +15,7 @@ from lab.probing.instruments import (
     alignment,
     attribution,
     edges,
+    fourier,
     head_contents,
     helix,
     heuristics,
@@ -298,6 +299,12 @@ def _surgery(session: Session) -> list[Measured]:
     return [*surgery.surgery(session.subject, session.by_length, aligned, session.carry, session.batch_size)]
 
 
+def _fourier(session: Session) -> list[Measured]:
+    subject, sums = session.subject, session.trained
+    removed = fourier.remove_periods(subject, sums, batch_size=session.batch_size)
+    return [fourier.embedding_power(subject), fourier.residual_power(subject, sums), *removed]
+
+
 def _helix(session: Session) -> list[Measured]:
     return [*helix.helix(
         session.subject, session.probed, session.unprobed, session.column,
@@ -337,6 +344,7 @@ INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
     "logit_attribution": lambda session: [
         lenses.direct_attribution(session.subject, session.trained, batch_size=session.batch_size)
     ],
+    "fourier": _fourier,
     "helix": _helix,
     "heuristics": _heuristics,
     "surgery": _surgery,
