@@ -14,12 +14,12 @@ remedies need neither a window nor a slope:
 
     python experiments/far_digits.py controls=zoo/adds-10-without-locality [lengths=20,100,500] [sums=24] [publish=true]
 
-compares the bound with two controls in one model: the same subtracted from the scores of as many digits drawn at random,
-and scores multiplied by log(length) / log(10), or by whichever of TEMPERATURES is best at each length.
+compares the bound with two controls in one model: the same subtracted from the scores of as many digits drawn at
+random, and scores multiplied by log(length) / log(10), or by whichever of TEMPERATURES is best at each length.
 
-The first form tests the models of sweep.py far_digits, which are trained on sums of at most ten digits. Sums of every length
-are drawn from the four strata in turn (lab/numbers/additions.py), and each is checked in one pass. Prints exact match
-by setting and length, the mean over the seeds (95 % over seeds and problems). Answers are kept in far_digits.json
+The first form tests the models of sweep.py far_digits, which are trained on sums of at most ten digits. Sums of every
+length are drawn from the four strata in turn (lab/numbers/additions.py), and each is checked in one pass. Prints exact
+match by setting and length, the mean over the seeds (95 % over seeds and problems). Answers are kept in far_digits.json
 beside each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
 from shared.arguments import own, whole_number, whole_numbers
 from shared.kept import Kept
 from shared.one_pass import share_right

@@ -285,7 +285,8 @@ def _patterns_count(name: str, opened: TransformerBridge, sums: Sums) -> bool:
     for layer, end in product(layers, ("hook_resid_pre", "attn.hook_pattern", "attn.hook_z", "attn.hook_v")):
         if f"blocks.{layer}.{end}" not in opened.hook_dict:
             raise ModelError(f"{name}: layer {layer} has no {end}; probing needs heads of attention in every layer")
-    point, first = "blocks.0.attn.hook_z", [("blocks.0.attn.hook_pattern", _only_first)]
+    point = "blocks.0.attn.hook_z"
+    first: list[Any] = [("blocks.0.attn.hook_pattern", _only_first)]
     runs: list[dict[str, torch.Tensor]] = [{}, {}]
     try:
         with warnings.catch_warnings(action="ignore"):  # the bridge warns of a change that is lost
@@ -308,7 +309,8 @@ def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
     """Raises ModelError unless the subject has these logits, and each query's attention sums to one."""
     patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
     found: dict[str, torch.Tensor] = {}
-    logits_BTV = subject.bridge.run_with_hooks(sums.tokens_BT.to(subject.device), fwd_hooks=keeping(patterns, found))
+    hooks: list[Any] = keeping(patterns, found)
+    logits_BTV = subject.bridge.run_with_hooks(sums.tokens_BT.to(subject.device), fwd_hooks=hooks)
     if silent := [name for name in patterns if name not in found]:
         raise ModelError(f"{subject.name}: no run reaches {silent[0]}; probing needs the attention of every layer")
     scale = expected_BTV.masked_fill(expected_BTV.isinf(), 0).float().abs().max()  # -inf: forbidden tokens

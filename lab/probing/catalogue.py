@@ -280,7 +280,7 @@ def _head_contents(session: Session) -> list[Measured]:
     found = head_contents.contents(subject, heads, [session.column], train, test, session.batch_size)
     directions = {head: found.directions[head, session.column] for head in heads}
     effect = head_contents.exchange(subject, session.pairs, directions, session.batch_size).effect
-    return [found.explained, found.steps, effect, found.lead]
+    return [found.explained, found.steps, effect, found.lead, found.nested]
 
 
 def _probes(session: Session) -> list[Measured]:

@@ -51,9 +51,9 @@ def random_model(key_value_heads: int = 2) -> Subject:
 
 
 def comparing_adder(steepness: float = 3.0) -> Subject:
-    """An adder whose carry is found in attention: in layer 1, a head with the query a_{k-1} looks at b_{k-1} rather than
-    at the plus sign, by as much as the sum of the two exceeds 9.5, and copies a one from there. The MLP of layer 1 makes
-    a switch of it, that of layer 2 adds. It reads no carry that comes from further below.
+    """An adder whose carry is found in attention: in layer 1, a head with the query a_{k-1} looks at b_{k-1} rather
+    than at the plus sign, by as much as the sum of the two exceeds 9.5, and copies a one from there. The MLP of layer 1
+    makes a switch of it, that of layer 2 adds. It reads no carry that comes from further below.
 
     `steepness`: how fast attention moves with the digits' sum.
     """

@@ -145,7 +145,11 @@ def helix(
     means_LMD = _means(subject, train, column, layers, batch_size)
     for i, (layer, means_MD) in enumerate(zip(layers, means_LMD, strict=True)):
         for f, fit in enumerate(fits):
-            bases = [basis(fit, order) for order in orders] if fit.startswith("permuted") else [basis(fit, means_MD=means_MD)]
+            bases = (
+                [basis(fit, order) for order in orders]
+                if fit.startswith("permuted")
+                else [basis(fit, means_MD=means_MD)]
+            )
             explained[:, i, f] = _shares(means_MD, bases)
             vectors_OMD = torch.stack([torch.from_numpy(one @ (one.T @ means_MD)).float() for one in bases])
             order_B = np.arange(len(test)) % len(bases)

@@ -200,7 +200,7 @@ def _flow(flow: Measured) -> str:
 def _head_contents(measured: Sequence[Measured]) -> list[str]:
     """What explains most of each head's coordinate at q_k, and the effects of exchanging this direction alone, all that
     the head writes there, and all that it writes anywhere."""
-    explained, _, effect, lead = measured
+    explained, _, effect, lead = measured[:4]
     found = []
     for head in explained.axes["head"]:
         for column in explained.axes["column"]:

@@ -64,3 +64,19 @@ def test_a_head_at_every_token_has_the_effect_that_patching_it_has():
         alike = exchanged.at(head=str(head), part=EVERY_TOKEN), patched.at(layer=head.layer, head=head.head)
         np.testing.assert_allclose(alike[0].value, alike[1].value, atol=1e-4)
         np.testing.assert_allclose(alike[0].low, alike[1].low, atol=1e-4)
+
+
+def test_what_a_held_carry_adds_to_a_line_in_both_digits_is_seen_by_nested_models():
+    adder, heads, found = looked("ones first, fetched carry")
+    best = max(heads, key=lambda head: found.explained.at(head=str(head), column=COLUMN, reading="carry").value)
+    held = found.nested.at(head=str(best), column=COLUMN)
+    assert held.at(model="a and b").high < 0.8
+    assert held.at(model="a, b and the carry").value > 0.98
+    adder, heads, found = looked("ones first")
+    for head in heads:
+        operand = adder.known.looks_at[head.layer, head.head][0]
+        fetched = found.nested.at(head=str(head), column=COLUMN)
+        assert fetched.at(model="a").value == pytest.approx(float(operand == "a"), abs=0.05)
+        assert fetched.at(model="a and b").value == pytest.approx(1, abs=1e-3)
+        added = fetched.at(model="a, b and the carry").value - fetched.at(model="a and b").value
+        assert added == pytest.approx(0, abs=1e-3)

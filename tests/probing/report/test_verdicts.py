@@ -128,7 +128,7 @@ def test_contents_say_which_token_they_read_and_why_the_whole_head_does_more():
     sentence = contents([0.0, -0.003, 0.0, 0.59], ["0 to 1", "1 to 0"])
     assert sentence == (
         "What L0H3 writes at the token that predicts column 2 follows a straight line best (carry 60 %, straight line "
-        "90 %, a's digit 10 %, b's digit 0 %). This direction alone brings 0 % of the carry about from 0 to 1, all that "
-        "it writes there 0 %, at all tokens 59 %. The difference comes from other tokens."
+        "90 %, a's digit 10 %, b's digit 0 %). This direction alone brings 0 % of the carry about from 0 to 1, all "
+        "that it writes there 0 %, at all tokens 59 %. The difference comes from other tokens."
     )
     assert "other tokens" not in contents([0.57, 0.5, 0.07, 0.59], ["0 to 1"])
