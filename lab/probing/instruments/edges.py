@@ -21,7 +21,8 @@ of all edges from gradients:
 If estimates are exact, as much effect flows into a node as out of it (`Attributed.flow`), and the edges of the
 embedding add up to 1. The second alone proves nothing. Let attention compare two digits, and something later read the
 result as a switch: a small part of the way turns both. Then the whole effect reaches the head, and next to nothing
-leaves it, because EAP-IG multiplies the whole difference of the head's writes by a gradient that is almost nowhere there.
+leaves it, because EAP-IG multiplies the whole difference of the head's writes by a gradient that is almost nowhere
+there.
 
 An estimate is as good as the circuit that it selects. `faithfulness` keeps the edges of a circuit, gives all others
 what they carry in the base's run (resample ablation) or on average (mean ablation), and measures how much of the margin
