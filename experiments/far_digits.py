@@ -12,16 +12,24 @@ remedies need neither a window nor a slope:
                 that a model trained on ten digits learns the margin that longer numbers need; nothing changes in the
                 test.
 
-Tests the models of sweep.py far_digits, which are trained on sums of at most ten digits. Sums of every length
-are drawn from the four strata in turn (lab/numbers/additions.py), and each is checked in one pass. Prints exact match
-by setting and length, the mean over the seeds (95 % over seeds and problems). Answers are kept in far_digits.json
+    python experiments/far_digits.py controls=zoo/adds-10-without-locality [lengths=20,100,500] [sums=24] [publish=true]
+
+compares the bound with two controls in one model: the same subtracted from the scores of as many digits drawn at
+random, and scores multiplied by log(length) / log(10), or by whichever of TEMPERATURES is best at each length.
+
+The first form tests the models of sweep.py far_digits, which are trained on sums of at most ten digits. Sums of every
+length are drawn from the four strata in turn (lab/numbers/additions.py), and each is checked in one pass. Prints exact
+match by setting and length, the mean over the seeds (95 % over seeds and problems). Answers are kept in far_digits.json
 beside each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
+import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import torch
 from shared.arguments import own, whole_number, whole_numbers
 from shared.kept import Kept
 from shared.one_pass import share_right
@@ -30,7 +38,9 @@ from shared.publishing import take_results
 from lab.drawing import figures
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError, exit_cleanly
+from lab.models import position_encodings
 from lab.models.loading import ScratchRun, load_scratch
+from lab.models.sources import resolve
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
 
@@ -46,6 +56,7 @@ SETTINGS = {
     "far digits copied 1,000 times": "far_1000-copies_*",
 }
 BOUND = ", with the bound"
+TEMPERATURES = (1.25, 1.5, 2, 3, 4, 6)
 BOUNDS = (5, 10, 15, 20, 30)
 LENGTHS = "10,20,50,100,200,500,1000"
 
@@ -54,7 +65,10 @@ LENGTHS = "10,20,50,100,200,500,1000"
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given = own(rest, "lengths", "sums", "output")
+    given = own(rest, "lengths", "sums", "output", "controls")
+    if "controls" in given:
+        lengths, sums = whole_numbers(given, "lengths", "20,100,500"), whole_number(given, "sums", 24)
+        return results.show(controls(given["controls"], lengths, sums), "far_digits_controls")
     folder, sums = Path(given.get("output", "checkpoints")), whole_number(given, "sums", 24)
     lengths = whole_numbers(given, "lengths", LENGTHS)
     found: dict[str, list[dict[int, float]]] = {}
@@ -76,6 +90,52 @@ def main(arguments: Sequence[str]) -> None:
     drawn = {setting: points for setting, points in curves.items() if setting.startswith("one layer")}
     if drawn:
         draw(drawn, results.file("far_digits.png"))
+
+
+def controls(name: str, lengths: Sequence[int], sums: int) -> Table:
+    """How many sums of each length are right with the bound, and with what may do the same."""
+    run = load_scratch(Path(resolve(name)))
+    rows: list[tuple[str, ...]] = []
+
+    def add(label: str, right: Callable[[int], float]) -> None:
+        rows.append((label, *(f"{round(sums * right(length))} of {sums}" for length in lengths)))
+        print(*rows[-1], flush=True)
+
+    def right(length: int) -> float:
+        return share_right(run, length, sums)
+
+    def sharpened(length: int, factor: float) -> float:
+        run.model.sharpen(factor)
+        return right(length)
+
+    add("as trained", right)
+    add("scores times log(length) / log(10)", lambda length: sharpened(length, math.log(length) / math.log(TRAINED)))
+    best = "scores times the best of " + ", ".join(map(str, TEMPERATURES))
+    add(best, lambda length: max(sharpened(length, factor) for factor in TEMPERATURES))
+    run.model.sharpen(1)
+    run.model.bound_far(BOUNDS[0])
+    add("all far digits weigh at most as five of them", right)
+    run.model.position_bias = _elsewhere(run.model.position_bias)
+    add("as many digits at random are weakened as much", right)
+    return Table(f"Right sums of {Path(name).name}, trained on 1-{TRAINED} digits", ("", *map(str, lengths)), rows, 1)
+
+
+def _elsewhere(bias: Any) -> Any:
+    """The bound of this bias, given to as many visible digits that are drawn at random for each query."""
+    draw, found = torch.Generator().manual_seed(0), bias.forward
+
+    def forward(positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor) -> torch.Tensor:
+        bias_BHQK = found(positions_BQ, positions_BK, visible_BQK)
+        weakened_BHQK = (bias_BHQK < 0) & visible_BQK[:, None]
+        digits_B1QK = position_encodings._digits(positions_BK, visible_BQK, bias.circle) & visible_BQK[:, None]
+        digits_BHQK = digits_B1QK.expand_as(bias_BHQK)
+        chance_BHQK = torch.rand(bias_BHQK.shape, generator=draw).masked_fill(~digits_BHQK, 2)
+        rank_BHQK = chance_BHQK.argsort(-1).argsort(-1)
+        chosen_BHQK = digits_BHQK & (rank_BHQK < weakened_BHQK.sum(-1, keepdim=True))
+        return chosen_BHQK * bias_BHQK.masked_fill(~weakened_BHQK, 0).amin(-1, keepdim=True)
+
+    bias.forward = forward
+    return bias
 
 
 class Model:

@@ -10,7 +10,8 @@ and how many digits become wrong without the neurons whose rules hold (lab/probi
 as many digits as the model can add (three for SmolLM2), and k is the column below the highest.
 
 `models`: run directories and names of models; by default, the adders of the zoo that TransformerLens can open. `only`:
-which of the two is measured. `layers`: where digits are patched in; by default, at most six layers. Leaves tables and a
+which of the two is measured. `fits=rivals`: the three periods beside other sets of periods and principal components,
+without a figure. `layers`: where digits are patched in; by default, at most six layers. Leaves tables and a
 figure.
 """
 
@@ -18,6 +19,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from shared.arguments import own, some_of, whole_number, whole_numbers
 from shared.estimates import shown
 from shared.publishing import take_results
@@ -27,7 +29,7 @@ from lab.drawing import figures
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
 from lab.probing.bridge import open_model
-from lab.probing.instruments.helix import FITS, Helix, helix
+from lab.probing.instruments.helix import FITS, RIVALS, Helix, basis, helix
 from lab.probing.instruments.heuristics import Heuristics, heuristics
 from lab.progress import quiet_libraries
 
@@ -47,6 +49,7 @@ SHOWN_AS = {
     "all means": "all nine dimensions",
 }
 """The names of fits in figures."""
+RIVALLING = ("three periods", *RIVALS)
 PARTS = DIGITS, NEURONS = "digits", "neurons"
 
 
@@ -56,7 +59,7 @@ def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given = own(arguments, "models", "sums", "problems", "only", "fits", "layers", "table")
     parts = some_of(PARTS, given.get("only"))
-    fits = some_of(FITS, given.get("fits"), "fits", ",")
+    fits = RIVALLING if given.get("fits") == "rivals" else some_of(FITS, given.get("fits"), "fits", ",")
     names = given["models"].split(",") if "models" in given else list(ZOO)
     table = given.get("table", "helix")
     count, problems = whole_number(given, "sums", 1000), whole_number(given, "problems", 100)
@@ -69,8 +72,10 @@ def main(arguments: Sequence[str]) -> None:
         if DIGITS in parts:
             layers = whole_numbers(given, "layers", usual)
             turned[name] = helix(subject, train, test, length - 2, layers=layers, fits=fits)
-            results.show(helix_table(turned, fits, problems), table)
-            draw(turned, fits, results.file(f"{table}.png"))
+            rivals = fits == RIVALLING
+            results.show((rivals_table if rivals else helix_table)(turned, fits, problems), table)
+            if not rivals:
+                draw(turned, fits, results.file(f"{table}.png"))
         if NEURONS in parts:
             ruled[name] = heuristics(subject, train, length - 2)
             results.show(rules_table(ruled, count), f"{table}_neurons")
@@ -84,6 +89,18 @@ def helix_table(turned: dict[str, Helix], fits: Sequence[str], problems: int) ->
             followed = [shown(found.turned.at(layer=layer, fit=fit)) for fit in fits]
             lines.append((Path(name).name, str(layer), " / ".join(shares), *followed))
     heads = ("model", "layer", f"explained: {' / '.join(fits)}", *fits)
+    return Table(f"Digits that follow what was put in, % (95 %), n={problems}", heads, lines, 3)
+
+
+def rivals_table(turned: dict[str, Helix], fits: Sequence[str], problems: int) -> Table:
+    """A row for each fit, and a column for each model and layer."""
+    places = [(name, layer) for name, found in turned.items() for layer in found.turned.axes["layer"]]
+    lines: list[tuple[Entry, ...]] = []
+    for fit in fits:
+        explained = [f"{100 * turned[name].explained.at(layer=layer, fit=fit).value:.0f}" for name, layer in places]
+        followed = [shown(turned[name].turned.at(layer=layer, fit=fit)) for name, layer in places]
+        lines.append((fit, str(basis(fit, means_MD=np.eye(10)).shape[1]), " / ".join(explained), *followed))
+    heads = ("a line and", "dimensions", "explained", *(f"{Path(name).name}, layer {layer}" for name, layer in places))
     return Table(f"Digits that follow what was put in, % (95 %), n={problems}", heads, lines, 3)
 
 

@@ -104,7 +104,7 @@ def measured(run: Path, prompt: str, places: Sequence[tuple[int, int]], pairs: i
     return tests | {
         "competence": once("competence", lambda: competence(subject)),
         "untouched": once("untouched", lambda: competence(open_model("smollm2-135m-instruct", PROMPTS[prompt]))),
-        "inside": once(f"inside, {pairs} pairs, {heads[0]}", lambda: inside(subject, heads[:1], pairs)),
+        "inside": once(f"inside, nested, {pairs} pairs, {heads[0]}", lambda: inside(subject, heads[:1], pairs)),
     }
 
 
@@ -158,6 +158,10 @@ def inside(subject: Subject, heads: Sequence[Component], pairs: int) -> dict[str
             ).effect.at(head=str(head))
             found[f"{head} {column}"] = {
                 "explained": {name: estimate(explained.at(reading=name)) for name in head_contents.READINGS},
+                "nested": {
+                    name: estimate(seen.nested.at(head=str(head), column=column, model=name))
+                    for name in head_contents.NESTED
+                },
                 "steps": {str(carry): [value(number) for number in steps.at(carry=carry).value] for carry in (0, 1)},
                 "exchange": {
                     part: {way: estimate(exchanged.at(part=part, carry=way)) for way in CARRY_DIRECTIONS}
@@ -230,15 +234,21 @@ def effects_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
             beside = (second, shown(effects[second])) if second else ("", "")
             lines.append((
                 seed, prompt, f"{length}, {column}", percent(able),
-                heads[0], shown(effects[heads[0]]), *beside, shown(effects[most]),
+                heads[0], shown(effects[heads[0]]), shown(smaller(known[f"test {length} {column}"][heads[0]])), *beside,
+                shown(effects[most]),
             ))  # fmt: skip
     title = "The share of a carry that a head of tuned SmolLM2-135M brings about, % (95 %), the larger of both ways"
-    columns = ("seed", "prompt", "digits, column", "exact match", "first", "effect", "second", "effect", "controls")
+    heads = ("first", "effect", "the other way", "second", "effect", "controls")
+    columns = ("seed", "prompt", "digits, column", "exact match", *heads)
     return Table(title, columns, lines, 4)
 
 
 def larger(ways: dict[str, list[float]]) -> Estimate:
     return max(map(estimated, ways.values()), key=lambda one: one.value)
+
+
+def smaller(ways: dict[str, list[float]]) -> Estimate:
+    return min(map(estimated, ways.values()), key=lambda one: one.value)
 
 
 def inside_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
@@ -252,12 +262,14 @@ def inside_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
             lines.append((
                 seed, prompt, head, column,
                 *(shown(estimated(one["explained"][reading])) for reading in head_contents.READINGS),
+                *(shown(estimated(one["nested"][model])) for model in head_contents.NESTED),
                 *(shown(larger(one["exchange"][part])) for part in head_contents.PARTS),
                 f"{turned[1]} of {turned[2]}", f"{elsewhere[1]} of {elsewhere[2]}", f"{mended[0]} of {mended[2]}",
             ))  # fmt: skip
     title = "What the first head holds at q_k in sums of three digits: explained shares, effects of parts, told carries"
     told_columns = ("turned by the wrong carry", "turned elsewhere", "slips mended")
-    columns = ("seed", "prompt", "head", "column", *head_contents.READINGS, *head_contents.PARTS, *told_columns)
+    measured_columns = (*head_contents.READINGS, *head_contents.NESTED, *head_contents.PARTS)
+    columns = ("seed", "prompt", "head", "column", *measured_columns, *told_columns)
     return Table(title, columns, lines, 4)
 
 

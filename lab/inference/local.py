@@ -7,6 +7,10 @@ after it is finished. A CPU puts bfloat16 weights in order once, instead of in e
 (`lab.trees.packed_weights`). Tokens that a request is likely to write are drafted, and checked several at a time
 (`lab.inference.speculation`).
 
+Some architectures cannot be read in this way (Bloom, GPT-J, GPT-Neo and Gemma 2, whose attention takes other masks, and
+recurrent ones). This is tried once, with two short prompts. They are left to `generate` of transformers, and write the
+same tokens as they would alone.
+
 Shapes: B requests in a batch (fewer as they finish), Q tokens in a forward pass, V words in the vocabulary.
 """
 
@@ -21,14 +25,16 @@ from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ModelError
+from lab.inference.choosing import Chooser
 from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling, never
+from lab.inference.plain import UnpaddedEngine
 from lab.inference.speculation import Drafter, Passages
 from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
 from lab.trees.cache import RaggedCache
 from lab.trees.layout import row_inputs
 from lab.trees.packed_weights import packed_weights
-from lab.trees.paths import attend_along_paths
+from lab.trees.paths import attend_along_paths, attention_of, reads_trees
 from lab.trees.prefill import PromptReader
 
 _MOSTLY_RUNNING = 0.85
@@ -37,6 +43,10 @@ removed one by one, because each removal copies the cache."""
 _ROOM = 256
 """At first, the cache has room for at most this many new tokens of each request. Budgets may be thousands of tokens,
 but are rarely used up."""
+_TRIED = ([2, 3, 4, 5, 3, 2], [2, 3, 5, 4])
+"""Two short texts that begin alike, as token ids that every vocabulary has."""
+_ALIKE = 5e-2
+"""How far logits that are computed in two ways may differ, as a share of the largest; bfloat16 needs most of it."""
 _DECODED_AGAIN = 32
 """A new token may change how the last few tokens decode, so at least this many are decoded again. (Fewer would do.)"""
 
@@ -57,7 +67,7 @@ class LocalEngine(ModelEngine):
             what = "a draft may end a number, and this model's answers begin with their highest digit"
             raise ModelError(f"speculation={speculation}: {what}; use speculation=0")
         super().__init__(model, tokenizer, batch_size)
-        attend_along_paths(model)
+        self._plain = None if reads_alike(model) else UnpaddedEngine(model, tokenizer, batch_size)
         self.speculation, self.format = speculation, swap_of(model).format
         self.window: int | None = getattr(model.config, "sliding_window", None)
 
@@ -66,6 +76,12 @@ class LocalEngine(ModelEngine):
     ) -> Iterator[dict[int, Completion]]:
         """See `Engine`. Each completion is returned when it is finished. A batch that is partly done is computed again
         as a whole."""
+        if self._plain:
+            self._plain.ends = self.ends
+            for found in self._plain.generate(requests, sampling, done):
+                self.row_passes, self.written = self._plain.row_passes, self._plain.written
+                yield found
+            return
         prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
         reader = PromptReader(self.model, [request.group for request in requests], prompts)
         with packed_weights(self.model):
@@ -84,13 +100,15 @@ class LocalEngine(ModelEngine):
         groups: defaultdict[str, Passages] = defaultdict(Passages)
         rows = []
         for i in batch:
-            chooser = _Chooser(sampling, i) if sampling.temperature else None
+            chooser = Chooser(sampling, i) if sampling.temperature else None
             passages = groups[requests[i].group] if self.speculation else None
             rows.append(_Row(i, requests[i], prompts[i], chooser, passages, self.decode))
         return rows
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """See `BatchingEngine`."""
+        if self._plain:
+            return self._plain.batches(requests)
         return self._sorted(requests, [encode_prompt(request.prompt, self.tokenizer) for request in requests])
 
     def _sorted(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> list[list[int]]:
@@ -162,6 +180,35 @@ class LocalEngine(ModelEngine):
         return Completion(text, len(row.prompt), len(written), row.seconds, row.reason)
 
 
+def reads_alike(model: Any) -> bool:
+    """Lets a model attend along paths, and tells whether it computes the same for prompts in a tree, and then for one
+    more token after its cache, as for each text alone. If not, its attention is as it was."""
+    usual = attention_of(model)
+    attend_along_paths(model)
+    if getattr(model.config, "model_type", "llama") == "llama" or (reads_trees(model) and _same_in_trees(model)):
+        return True
+    if attention_of(model) != usual:
+        model.set_attn_implementation(usual)
+    return False
+
+
+@torch.inference_mode()
+def _same_in_trees(model: Any) -> bool:
+    texts = _TRIED
+    try:
+        cache = RaggedCache(len(texts), 8, 8)
+        reader = PromptReader(model, [""] * len(texts), [text[:-1] for text in texts])
+        first_BV = reader.read(range(len(texts)), cache)
+        inputs = cache.place([len(text) - 1 for text in texts], [1] * len(texts))
+        last_BV = model(torch.tensor([text[-1:] for text in texts], device=model.device), **inputs).logits[:, 0]
+        alone_B2V = torch.stack([model(torch.tensor([text], device=model.device)).logits[0, -2:] for text in texts])
+    except Exception:  # of any layer
+        return False
+    scale = alone_B2V.masked_fill(alone_B2V.isinf(), 0).float().abs().max()
+    gap_B2V = (torch.stack([first_BV, last_BV], 1) - alone_B2V).float().nan_to_num(0)
+    return bool(gap_B2V.abs().max() <= _ALIKE * scale)
+
+
 def _choices(rows: list["_Row"], logits_BQV: torch.Tensor) -> Sequence[Iterable[Any]]:
     """The next tokens of each row. A random token is drawn only when it is used, because an unused draw would change
     all later ones."""
@@ -179,7 +226,7 @@ class _Row:
         index: int,
         request: Request,
         prompt: list[int],
-        chooser: "_Chooser | None",
+        chooser: "Chooser | None",
         passages: Passages | None,
         decode: Callable[[list[int]], str],
     ) -> None:
@@ -245,19 +292,3 @@ class _GrowingText:
             if first + self._decode(tail) == latest:  # if not, the cut splits a character; try after the next token
                 self._settled, self._latest = self._settled + first, tail
         return whole
-
-
-class _Chooser:
-    """Draws the tokens of one request from its own random stream, so they do not depend on the rest of the batch."""
-
-    def __init__(self, sampling: Sampling, index: int) -> None:
-        self.temperature, self.top_p = sampling.temperature or 1.0, sampling.top_p or 1.0
-        self.generator = torch.Generator().manual_seed(sampling.seed_of(index))
-
-    def __call__(self, logits_V: torch.Tensor) -> torch.Tensor:
-        """Nucleus sampling (Holtzman et al. 2020): draws from the smallest set of most likely tokens whose
-        probabilities add up to `top_p`."""
-        sorted_V, tokens_V = torch.softmax(logits_V.float() / self.temperature, -1).sort(descending=True)
-        before_V = sorted_V.cumsum(-1) - sorted_V
-        drawn = torch.multinomial((sorted_V * (before_V < self.top_p)).cpu(), 1, generator=self.generator)
-        return tokens_V[drawn[0]]

@@ -12,17 +12,18 @@ from typing import Any
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
-from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
+from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ConfigError
+from lab.inference.choosing import Chooser
 from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling
 from lab.models.loading import ScratchRun
 from lab.text.examples import encode_prompt
 
 
 class PlainEngine(ModelEngine):
-    """Greedy generation in batches, in the order of the requests. The budget of a batch is the largest of its
+    """Generation in batches, in the order of the requests. The budget of a batch is the largest of its
     requests'.
 
     No request leaves its batch early. The tokens that it writes after its end, beyond its budget, or after its answer
@@ -40,12 +41,11 @@ class PlainEngine(ModelEngine):
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`. Returns a batch at a time. Raises ConfigError if the temperature is not 0."""
-        if sampling.temperature:
-            raise ConfigError("sampling.temperature: models from scratch answer greedily; use 0")
+        """See `Engine`. Returns a batch at a time."""
         for indices in self.batches(requests):
             if not done >= set(indices):
-                completions = self._complete([requests[i] for i in indices])
+                choosers = [Chooser(sampling, i) for i in indices] if sampling.temperature else []
+                completions = self._complete([requests[i] for i in indices], choosers)
                 yield {i: found for i, found in zip(indices, completions, strict=True) if i not in done}
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
@@ -56,10 +56,10 @@ class PlainEngine(ModelEngine):
         return [indices[start : start + size] for indices in members for start in range(0, len(indices), size)]
 
     @torch.inference_mode()
-    def _complete(self, requests: Sequence[Request]) -> list[Completion]:
+    def _complete(self, requests: Sequence[Request], choosers: Sequence[Chooser]) -> list[Completion]:
         clock = Clock()
         prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
-        rows = self._rows(prompts, max(request.max_tokens for request in requests), clock)
+        rows = self._rows(prompts, max(request.max_tokens for request in requests), clock, choosers)
         clock.moments[-1] = time.perf_counter()  # copying the tokens from the device counts too
         cut = [self._cut(request, row) for request, row in zip(requests, rows, strict=True)]
         counts = [count for _, count, _ in cut]
@@ -70,7 +70,9 @@ class PlainEngine(ModelEngine):
             for prompt, (text, count, reason), seconds in zip(prompts, cut, clock.shares(counts), strict=True)
         ]
 
-    def _rows(self, prompts: Sequence[Sequence[int]], budget: int, clock: "Clock") -> list[list[int]]:
+    def _rows(
+        self, prompts: Sequence[Sequence[int]], budget: int, clock: "Clock", choosers: Sequence[Chooser]
+    ) -> list[list[int]]:
         """The tokens written after each prompt; there may be more after an end token."""
         texts = [torch.tensor(prompt) for prompt in prompts]
         inputs = pad_sequence(texts, batch_first=True, padding_side="left")
@@ -84,6 +86,7 @@ class PlainEngine(ModelEngine):
             eos_token_id=[token for token in self.ends if token is not None] or None,
             pad_token_id=self.tokenizer.pad_token_id,
             stopping_criteria=StoppingCriteriaList([clock]),
+            logits_processor=LogitsProcessorList([_Drawn(choosers)] if choosers else []),
         )
         return tokens[:, inputs.shape[1] :].tolist()
 
@@ -100,6 +103,18 @@ class PlainEngine(ModelEngine):
         return self.decode(said), len(said), "length"
 
 
+class UnpaddedEngine(PlainEngine):
+    """The loop in batches of prompts of the same length, for models that may read padding."""
+
+    def batches(self, requests: Sequence[Request]) -> list[list[int]]:
+        """See `BatchingEngine`."""
+        lengths = [len(encode_prompt(request.prompt, self.tokenizer)) for request in requests]
+        order = sorted(range(len(requests)), key=lambda i: (lengths[i], requests[i].max_tokens))
+        alike = [list(indices) for _, indices in itertools.groupby(order, lengths.__getitem__)]
+        size = self.batch_size
+        return [some[start : start + size] for some in alike for start in range(0, len(some), size)]
+
+
 class ScratchEngine(PlainEngine):
     """A model from scratch, which is asked in its own notation."""
 
@@ -107,6 +122,25 @@ class ScratchEngine(PlainEngine):
         super().__init__(run.model, run.tokenizer, batch_size, by_group=True)
         self.notation = run.notation
         self.size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
+        """See `Engine`. Raises ConfigError if the temperature is not 0."""
+        if sampling.temperature:
+            raise ConfigError("sampling.temperature: models from scratch answer greedily; use 0")
+        yield from super().generate(requests, sampling, done)
+
+
+class _Drawn(LogitsProcessor):
+    """Lets the chooser of each row draw its token; no other token stays possible."""
+
+    def __init__(self, choosers: Sequence[Chooser]) -> None:
+        self._choosers = choosers
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        drawn = torch.stack([chooser(row) for chooser, row in zip(self._choosers, scores, strict=True)])
+        return torch.full_like(scores, -torch.inf).scatter(1, drawn[:, None], 0.0)
 
 
 class Clock(StoppingCriteria):

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ModelError
+from lab.inference.choosing import Chooser
 from lab.inference.plain import Clock, PlainEngine
 from lab.models.position_encodings import distances
 from lab.models.scratch import NumberLlama
@@ -41,7 +42,9 @@ class ErasingEngine(PlainEngine):
         self.whole_rows = 0
         """How many they would have read if every pass had read whole rows."""
 
-    def _rows(self, prompts: Sequence[Sequence[int]], budget: int, clock: Clock) -> list[list[int]]:
+    def _rows(
+        self, prompts: Sequence[Sequence[int]], budget: int, clock: Clock, choosers: Sequence[Chooser] = ()
+    ) -> list[list[int]]:
         rows = [list(prompt) for prompt in prompts]
         running = list(range(len(rows)))
         for _ in range(budget):

@@ -50,7 +50,6 @@ def load(config: ModelConfig, parts: Parts | None = None) -> tuple[PreTrainedMod
             path,
             config=own,
             dtype=dtype,
-            attn_implementation="sdpa",
             quantization_config=_quantization(config, dtype),
             device_map={"": device},
             output_loading_info=True,

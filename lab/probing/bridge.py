@@ -8,8 +8,11 @@ would take gigabytes for 64 prompts.
 Shapes: B sums, T tokens, V words of the vocabulary, H heads, D width of the model.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,6 +29,7 @@ from lab.models import loading, sources
 from lab.models.scratch import NumberLlama
 from lab.models.swaps import swap_of
 from lab.probing.components import SITES, Component, Site
+from lab.probing.live_patterns import make_live
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
 from lab.text.notation import Notation
 
@@ -34,8 +38,34 @@ Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
 
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 2e-2, torch.float16: 5e-3}
 """How far logits that are computed in two ways may differ, as a share of the largest, by the type of the weights."""
+_LOST = "A hook on .* returned a modified tensor"
+"""How the bridge warns of a change that has no effect."""
+_CLOSED = "Cannot add hook"
+"""How the bridge refuses a hook point that its settings switch off."""
 _EXAMPLES = ((12, 9), (358, 426), (95, 5))
 """Sums on which a bridge is checked. Their lengths differ, so that some rows have padding."""
+
+
+class Activations(dict[str, torch.Tensor]):
+    """Activations by the name under which they were asked for. A hook point may have several names, such as
+    blocks.0.attn.hook_z and blocks.0.attn.o.hook_in; each of them finds its activation."""
+
+    def __init__(self, points: Mapping[str, Any]) -> None:
+        """`points`: all hook points by all of their names."""
+        super().__init__()
+        self._points = points
+
+    def __missing__(self, name: str) -> torch.Tensor:
+        for other in self._others(name):
+            return self[other]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or next(self._others(name), None) is not None
+
+    def _others(self, name: object) -> Iterator[str]:
+        point = self._points.get(name)  # type: ignore[call-overload]
+        return (other for other in self if point is not None and self._points[other] is point)
 
 
 class Subject:
@@ -79,9 +109,32 @@ class Subject:
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """The sites of the residual stream in each layer; without "mid" if attention and MLP run in parallel."""
+        """The sites of the residual stream in each layer; without "mid" if attention and MLP run in parallel, or if the
+        stream is not the sum of what they write."""
         parallel = "blocks.0.hook_resid_mid" not in self.bridge.hook_dict
-        return tuple(site for site in SITES if not (parallel and site == "mid"))
+        no_mid = parallel or self.more_than_sums is not None
+        return tuple(site for site in SITES if not (no_mid and site == "mid"))
+
+    @cached_property
+    @torch.inference_mode()
+    def more_than_sums(self) -> int | None:
+        """The first layer that does more to the residual stream than add what its attention and its MLP write, such as
+        a layer with a norm after the sum; None if there is no such layer."""
+        ends = ("hook_resid_pre", "hook_attn_out", "hook_mlp_out", "hook_resid_post")
+        points = self.bridge.hook_dict
+        for layer in range(self.layers):
+            names = [f"blocks.{layer}.{end}" for end in ends]
+            if any(name not in points for name in names):
+                return layer
+            try:
+                _, found = self.activations(replace(self.sums(_EXAMPLES), digits_apart=False), names)
+            except ModelError:  # a run does not reach one of them
+                return layer
+            before, by_heads, by_mlp, after = (found[name].float() for name in names)
+            scale = TOLERANCE.get(found[names[-1]].dtype, 1e-2) * float(after.abs().max())
+            if not torch.allclose(before + by_heads + by_mlp, after, rtol=0, atol=scale):
+                return layer
+        return None
 
     @property
     def device(self) -> torch.device:
@@ -92,25 +145,44 @@ class Subject:
 
     def logits(self, sums: Sums, hooks: Sequence[Hook] = ()) -> torch.Tensor:
         """The logits (B, T, V). The hooks are removed afterwards, even after an error. Gradients are recorded unless
-        torch's gradient mode is off. Raises TaskError for sums that are too long for a model with fixed positions, and
-        ModelError for a hook point that does not exist."""
+        torch's gradient mode is off.
+
+        Raises TaskError for sums that are too long for a model with fixed positions, and ModelError for a hook point
+        that does not exist or is switched off, for a change of attention patterns that would have no effect, and for
+        sums with several digits in one token: all that instruments measure is measured at the token of a digit.
+        """
         self._check_hook_points(name for name, _ in hooks)
+        sums.check_digits()
+        tokens, most = sums.tokens_BT.shape[1], self.bridge.cfg.n_ctx
+        too_long = TaskError(
+            f"{self.name}: these sums take {tokens} tokens, but it reads at most {most}; use shorter numbers"
+        )
+        if tokens > most and self.bridge.cfg.positional_embedding_type == "standard":
+            raise too_long  # a GPU would not survive an index beyond the table of positions
         try:
-            return self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=list(hooks))
-        except ValueError as error:
-            if "n_ctx" not in str(error):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message=_LOST, category=UserWarning)
+                return self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=list(hooks))
+        except UserWarning as lost:
+            raise ModelError(f"{self.name}: its attention patterns can be read, but not changed") from lost
+        except (IndexError, RuntimeError, ValueError) as error:
+            if str(error).startswith(_CLOSED):
+                raise ModelError(f"{self.name}: {in_one_line(error)}") from error
+            if tokens <= most:
                 raise
-            tokens, most = sums.tokens_BT.shape[1], self.bridge.cfg.n_ctx
-            what = f"these sums take {tokens} tokens, but it reads at most {most}; use shorter numbers"
-            raise TaskError(f"{self.name}: {what}") from error
+            raise too_long from error
 
     def activations(
         self, sums: Sums, names: Sequence[str], hooks: Sequence[Hook] = ()
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """The logits (B, T, V), and the activations by the name of their hook point. Raises the errors of `logits`."""
+        """The logits (B, T, V), and the activations by any name of their hook point, `hook.name` included. Raises the
+        errors of `logits`, and ModelError for a hook point that no run reaches."""
         self._check_hook_points(names)
-        found: dict[str, torch.Tensor] = {}
-        return self.logits(sums, [*hooks, *keeping(names, found)]), found
+        found = Activations(self.bridge.hook_dict)
+        logits_BTV = self.logits(sums, [*hooks, *keeping(names, found)])
+        if silent := [name for name in names if name not in found]:
+            raise ModelError(f"{self.name}: no run reaches hook point {silent[0]}")
+        return logits_BTV, found
 
     def _check_hook_points(self, names: Iterable[str]) -> None:
         points = self.bridge.hook_dict
@@ -177,28 +249,70 @@ def bridge(
     if isinstance(model, GraftedLlama) and (beyond := model.beyond_scores):
         raise ModelError(f"{name}: TransformerLens does not compute parts.{beyond}: it changes more than scores")
     examples = Sums.of(writer, _EXAMPLES)
-    tokens_BT = examples.tokens_BT.to(model.device)
-    with torch.inference_mode():
-        expected_BTV = model(tokens_BT).logits  # before the bridge replaces parts of the model
+    expected_BTV = _logits_before(name, model, examples)
     architecture = (
         "LlamaForCausalLM"
         if isinstance(model, NumberLlama | GraftedLlama)
-        else str((model.config.architectures or ["?"])[0])
+        else str((model.config.architectures or [type(model).__name__])[0])
     )
     try:
         opened = build_bridge_from_module(model, architecture=architecture, hf_config=model.config, tokenizer=tokenizer)
     except Exception as error:
         raise ModelError(f"{name}: no bridge for {architecture}: {in_one_line(error)}") from error
+    if not _patterns_count(name, opened, examples):
+        make_live(model, [block.attn for block in opened.blocks])
     subject = Subject(name, opened, writer)
     check(subject, examples, expected_BTV)
     return subject
 
 
 @torch.inference_mode()
+def _logits_before(name: str, model: PreTrainedModel, sums: Sums) -> torch.Tensor:
+    """The model's own logits (B, T, V), before a bridge replaces parts of it."""
+    try:
+        return model(sums.tokens_BT.to(model.device)).logits
+    except Exception as error:  # of any layer
+        raise ModelError(f"{name}: the model itself cannot read a sum: {in_one_line(error)}") from error
+
+
+@torch.inference_mode()
+def _patterns_count(name: str, opened: TransformerBridge, sums: Sums) -> bool:
+    """Whether a change of attention patterns changes what heads write.
+
+    Raises ModelError for a model with layers that have no heads of attention, and if the bridge cannot run it.
+    """
+    layers = range(opened.cfg.n_layers)
+    for layer, end in product(layers, ("hook_resid_pre", "attn.hook_pattern", "attn.hook_z", "attn.hook_v")):
+        if f"blocks.{layer}.{end}" not in opened.hook_dict:
+            raise ModelError(f"{name}: layer {layer} has no {end}; probing needs heads of attention in every layer")
+    point = "blocks.0.attn.hook_z"
+    first: list[Any] = [("blocks.0.attn.hook_pattern", _only_first)]
+    runs: list[dict[str, torch.Tensor]] = [{}, {}]
+    try:
+        with warnings.catch_warnings(action="ignore"):  # the bridge warns of a change that is lost
+            for hooks, kept in zip(([], first), runs, strict=True):
+                opened.run_with_hooks(sums.tokens_BT.to(opened.cfg.device), fwd_hooks=[*hooks, *keeping([point], kept)])
+    except Exception as error:  # of any layer
+        raise ModelError(f"{name}: its bridge cannot run it: {in_one_line(error)}") from error
+    return not torch.equal(runs[0][point], runs[1][point])
+
+
+def _only_first(pattern_BHTT: torch.Tensor, hook: Any) -> torch.Tensor:
+    """All attention goes to the first token."""
+    changed = torch.zeros_like(pattern_BHTT)
+    changed[..., 0] = 1
+    return changed
+
+
+@torch.inference_mode()
 def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
     """Raises ModelError unless the subject has these logits, and each query's attention sums to one."""
     patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
-    logits_BTV, found = subject.activations(sums, patterns)
+    found: dict[str, torch.Tensor] = {}
+    hooks: list[Any] = keeping(patterns, found)
+    logits_BTV = subject.bridge.run_with_hooks(sums.tokens_BT.to(subject.device), fwd_hooks=hooks)
+    if silent := [name for name in patterns if name not in found]:
+        raise ModelError(f"{subject.name}: no run reaches {silent[0]}; probing needs the attention of every layer")
     scale = expected_BTV.masked_fill(expected_BTV.isinf(), 0).float().abs().max()  # -inf: forbidden tokens
     atol = TOLERANCE[logits_BTV.dtype] * float(scale)
     if not torch.allclose(logits_BTV.float(), expected_BTV.float(), rtol=0, atol=atol):

@@ -25,7 +25,6 @@ from lab.probing.instruments import (
     patching,
     path_patching,
     probes,
-    remap,
     surgery,
 )
 from lab.probing.instruments.alignment import Aligned
@@ -281,7 +280,7 @@ def _head_contents(session: Session) -> list[Measured]:
     found = head_contents.contents(subject, heads, [session.column], train, test, session.batch_size)
     directions = {head: found.directions[head, session.column] for head in heads}
     effect = head_contents.exchange(subject, session.pairs, directions, session.batch_size).effect
-    return [found.explained, found.steps, effect, found.lead]
+    return [found.explained, found.steps, effect, found.lead, found.nested]
 
 
 def _probes(session: Session) -> list[Measured]:
@@ -298,11 +297,6 @@ def _illusion(session: Session) -> list[Measured]:
 def _surgery(session: Session) -> list[Measured]:
     aligned = alignment.one_hot(session.aligned)
     return [*surgery.surgery(session.subject, session.by_length, aligned, session.carry, session.batch_size)]
-
-
-def _remap(session: Session) -> list[Measured]:
-    seen = int(remap.ids(session.subject, session.trained).max()) + 1
-    return [*remap.remap(session.subject, session.by_length, seen, batch_size=session.batch_size)]
 
 
 def _fourier(session: Session) -> list[Measured]:
@@ -327,9 +321,10 @@ def _heuristics(session: Session) -> list[Measured]:
 
 def _edges(session: Session) -> list[Measured]:
     """Circuits are tested on other pairs than those on which they were found."""
-    found = edges.attribute(session.subject, session.edge_pairs, steps=_STEPS)
+    found = edges.attributed(session.subject, session.edge_pairs, steps=_STEPS, along_path=True)
     other_pairs = session.pairs_of(_EDGE_PAIRS, 1)
-    return [found, edges.curve(session.subject, other_pairs, max_abs_over_directions(found.value)).faithfulness]
+    scores_UR = max_abs_over_directions(found.effect.value)
+    return [found.effect, edges.curve(session.subject, other_pairs, scores_UR).faithfulness, found.flow]
 
 
 INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
@@ -353,5 +348,4 @@ INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
     "helix": _helix,
     "heuristics": _heuristics,
     "surgery": _surgery,
-    "remap": _remap,
 }

@@ -26,7 +26,7 @@ class SumsConfig(Section):
     """How a pretrained model is asked, such as "{a} + {b} = ", with the space that comes before the answer if there is
     one; the NUPA prompt if empty. Models from scratch are asked in their own notation."""
     lengths: DigitCounts = Field(default=[2, 3, 4, 5], min_length=1)
-    """Numbers of digits at which alignment, destinations, surgery and remap are measured."""
+    """Numbers of digits at which alignment, destinations and surgery are measured."""
     trained: int = Field(default=4, ge=2, le=LONGEST)
     """A number of digits that the model can add. All other instruments use sums of this length; surgery also measures
     on them what it gives the model at other lengths."""

@@ -16,7 +16,7 @@ that there is no such digit. Padding is on the right, where earlier tokens do no
 
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from numbers import Integral
 from typing import NamedTuple, Protocol
@@ -212,6 +212,8 @@ class Sums:
     end_at_B: torch.Tensor
     ends_B: torch.Tensor
     """Whether a right answer has to be followed by the end."""
+    digits_apart: bool = True
+    """Whether each digit should have a token of its own."""
 
     @classmethod
     def of(cls, writer: SumWriter, numbers: Sequence[tuple[int, int]]) -> "Sums":
@@ -249,11 +251,19 @@ class Sums:
         if not 0 <= column < columns:
             raise TaskError(f"column {column}: these sums have {columns}, counted from 0")
 
+    def check_digits(self) -> None:
+        """Raises ModelError if a token holds several digits of a number, unless `digits_apart` is false."""
+        for at_BK in () if not self.digits_apart else (self.a_at_BK, self.b_at_BK, self.answer_at_BK):
+            shared_B = ((at_BK[:, 1:] == at_BK[:, :-1]) & (at_BK[:, 1:] != NOWHERE)).any(1)
+            if shared_B.any():
+                a, b = self.numbers[int(shared_B.nonzero()[0])]
+                raise ModelError(f"{a} + {b} has several digits in one token; instruments need a token for each digit")
+
     def part(self, rows: slice | Sequence[int]) -> "Sums":
         """Some of the sums, with the columns and the padding of the whole batch; rows may be repeated."""
         numbers = self.numbers[rows] if isinstance(rows, slice) else tuple(self.numbers[row] for row in rows)
         tensors = {name: value[rows] for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
-        return Sums(numbers, Columns(*(array[rows] for array in self.columns)), **tensors)
+        return replace(self, numbers=numbers, columns=Columns(*(array[rows] for array in self.columns)), **tensors)
 
     @property
     def has_digit_BK(self) -> torch.Tensor:

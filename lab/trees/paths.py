@@ -306,15 +306,20 @@ AttentionMaskInterface.register(PATH_ATTENTION, sdpa_mask)
 
 def attends_along_paths(model: Any) -> bool:
     """Whether the model's attention is `path_attention`."""
-    return _attention_of(model) == PATH_ATTENTION
+    return attention_of(model) == PATH_ATTENTION
 
 
 def attend_along_paths(model: Any) -> None:
     """Makes a model compute the attention of trees along their paths, if it uses SDPA."""
-    if _attention_of(model) == "sdpa":
+    if attention_of(model) == "sdpa":
         model.set_attn_implementation(PATH_ATTENTION)
 
 
-def _attention_of(model: Any) -> str | None:
+def reads_trees(model: Any) -> bool:
+    """Whether the model's attention takes a mask of booleans for each pair of tokens."""
+    return attention_of(model) in (PATH_ATTENTION, "sdpa")
+
+
+def attention_of(model: Any) -> str | None:
     """The name of the model's attention in transformers; None if it has no such name."""
     return getattr(getattr(model, "config", None), "_attn_implementation", None)

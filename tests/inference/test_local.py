@@ -5,8 +5,9 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lab.errors import ModelError
+from lab.inference.choosing import Chooser
 from lab.inference.engine import GREEDY, Request, Sampling
-from lab.inference.local import LocalEngine, _Chooser
+from lab.inference.local import LocalEngine
 from lab.numbers.sampling import Cell, problem
 from lab.numbers.tasks import TASKS
 from lab.text.examples import Message
@@ -96,7 +97,7 @@ def test_a_nucleus_of_one_token_is_greedy(parts, requests):
 
 def test_tokens_are_drawn_by_their_probability_within_the_nucleus():
     logits = torch.log(torch.tensor([0.5, 0.3, 0.15, 0.05]))
-    chooser = _Chooser(Sampling(temperature=1.0, top_p=0.9), 0)
+    chooser = Chooser(Sampling(temperature=1.0, top_p=0.9), 0)
     drawn = torch.stack([chooser(logits) for _ in range(4000)]).bincount(minlength=4) / 4000
     # 0.5 + 0.3 is not yet 0.9, so the third belongs to the nucleus and the fourth does not.
     assert torch.allclose(drawn, torch.tensor([0.5, 0.3, 0.15, 0.0]) / 0.95, atol=0.03)

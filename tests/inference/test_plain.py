@@ -2,10 +2,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lab.errors import ConfigError
 from lab.inference.engine import Request, Sampling
 from lab.inference.local import LocalEngine
-from lab.inference.plain import Clock, PlainEngine
+from lab.inference.plain import Clock, PlainEngine, UnpaddedEngine
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +46,10 @@ def test_an_end_is_an_end_wherever_it_comes(parts):
     assert {item.finish_reason for item in plain.values()} == {"stop", "length"}
 
 
-def test_batches_that_are_done_are_left_out_and_nothing_is_drawn(parts):
+def test_batches_that_are_done_are_left_out(parts):
     engine = PlainEngine(*parts, 4)
     assert set(collect(engine, REQUESTS, done={0, 1, 2, 3, 5})) == {4, *range(6, 11)}
     assert engine.row_passes == 4 * 18 + 3 * 13
-    with pytest.raises(ConfigError, match="models from scratch answer greedily; use 0"):
-        list(engine.generate(REQUESTS, Sampling(temperature=1)))
 
 
 def test_the_time_of_a_pass_is_shared_by_the_requests_that_it_was_for():
@@ -60,3 +57,26 @@ def test_the_time_of_a_pass_is_shared_by_the_requests_that_it_was_for():
     clock.moments = [0.0, 6.0, 8.0, 11.0, 14.0]
     # the first pass was for all three, the second for two, the third for one, and the fourth for nobody
     assert clock.shares([1, 2, 3]) == [2 + 1, 2 + 1 + 1, 2 + 1 + 3 + 1]
+
+
+def test_random_tokens_are_those_of_the_local_engine_whatever_else_is_in_the_batch(parts):
+    sampling = Sampling(temperature=1.0, top_p=0.9, seed=3)
+    drawn = [
+        {i: item for batch in engine.generate(REQUESTS, sampling) for i, item in batch.items()}
+        for engine in (
+            PlainEngine(*parts, 4),
+            PlainEngine(*parts, 11),
+            UnpaddedEngine(*parts, 4),
+            LocalEngine(*parts, 3),
+        )
+    ]
+    texts = [[found[i].text for i in range(len(REQUESTS))] for found in drawn]
+    assert texts[0] == texts[1] == texts[2] == texts[3]
+    assert texts[0] != [collect(PlainEngine(*parts, 4), REQUESTS)[i].text for i in range(len(REQUESTS))]
+
+
+def test_prompts_of_different_lengths_are_never_padded_where_a_model_may_read_padding(parts):
+    engine = UnpaddedEngine(*parts, 4)
+    batches = engine.batches(REQUESTS)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(REQUESTS)))
+    assert all(len({len(REQUESTS[i].prompt) for i in batch}) == 1 for batch in batches)

@@ -184,12 +184,12 @@ def test_what_comes_after_an_end_within_a_draft_is_thrown_away(tokenizer):
 @pytest.mark.slow
 @pytest.mark.parametrize("top_p", [0.9, 1.0])
 def test_drawn_tokens_are_the_same_and_so_is_what_is_left_of_the_stream(model, tokenizer, requests, top_p, monkeypatch):
-    class Recorded(local._Chooser):
+    class Recorded(local.Chooser):
         def __init__(self, sampling, index):
             super().__init__(sampling, index)
             streams[index] = self.generator
 
-    monkeypatch.setattr(local, "_Chooser", Recorded)
+    monkeypatch.setattr(local, "Chooser", Recorded)
     ends = []
     for speculation in (0, 1, 4, 16):
         streams = {}

@@ -14,6 +14,16 @@ of all edges from gradients:
              switch that is flat at both ends has a slope at its threshold (Hanna et al. 2024, arXiv 2403.17806, who
              take the upper ends of equal steps; here their midpoints are taken, which integrate better)
 
+    along the path
+             at each of the points, the gradient times what u's writes change from there to the next point: what flows
+             into a node then also flows out of it (conductance of Dhamdhere et al. 2018, arXiv 1805.12233, on edges)
+
+If estimates are exact, as much effect flows into a node as out of it (`Attributed.flow`), and the edges of the
+embedding add up to 1. The second alone proves nothing. Let attention compare two digits, and something later read the
+result as a switch: a small part of the way turns both. Then the whole effect reaches the head, and next to nothing
+leaves it, because EAP-IG multiplies the whole difference of the head's writes by a gradient that is almost nowhere
+there.
+
 An estimate is as good as the circuit that it selects. `faithfulness` keeps the edges of a circuit, gives all others
 what they carry in the base's run (resample ablation) or on average (mean ablation), and measures how much of the margin
 is left.
@@ -21,7 +31,7 @@ is left.
 Shapes: B pairs (each in both directions), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -29,7 +39,7 @@ import numpy as np
 import torch
 
 from lab.errors import ModelError, TaskError, check_one_of
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Hook, Subject, keeping
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.instruments import writes
@@ -44,7 +54,12 @@ Ablation: TypeAlias = Literal["resample", "mean"]
 ABLATIONS: tuple[Ablation, ...] = ("resample", "mean")
 SIZES = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Shares of all edges at which faithfulness is measured (Mueller et al. 2025, MIB, arXiv 2504.13151)."""
+WAYS = ("in", "out")
 _PROJECTIONS = ("q", "k", "v")
+_FINER = 4
+"""How many times as many steps a path may get as it had at first."""
+_LOST = 0.05
+"""The share of the effect, summed over all steps of a path, whose loss at a node is left as it is."""
 _BATCH = 32
 """Rows per forward pass; few, because all their writes and gradients are kept."""
 
@@ -64,6 +79,24 @@ class Graph:
     def names(self) -> dict[str, list[str]]:
         return {"sender": list(map(str, self.senders)), "receiver": list(map(str, self.receivers))}
 
+    def flows(self, moved_BUR: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """The nodes that both receive and send, and the sums of the edges into each of them and out of it, (B, N, 2).
+        Heads that share keys and values are one node."""
+        into: dict[str, list[int]] = {}
+        out: dict[str, list[int]] = {}
+        serves = max(receiver.serves for receiver in self.receivers)
+        for index, receiver in enumerate(self.receivers):
+            into.setdefault(_node(receiver.layer, receiver.head * receiver.serves, receiver.input, serves), []).append(
+                index
+            )
+        for index, sender in enumerate(self.senders):
+            out.setdefault(_node(sender.layer, sender.head, sender.kind, serves), []).append(index)
+        nodes = [node for node in out if node in into]
+        known_BUR = np.nan_to_num(moved_BUR)
+        entering, leaving = known_BUR.sum(1), known_BUR.sum(2)
+        sums = [(entering[:, into[node]].sum(1), leaving[:, out[node]].sum(1)) for node in nodes]
+        return nodes, np.array(sums).transpose(2, 0, 1)
+
     def largest(self, scores_UR: np.ndarray, count: int, signed: bool = False) -> np.ndarray:
         """Whether each edge is among the `count` edges with the largest scores, (U, R); absolute scores unless
         `signed`. Of equal scores, the first ones count. Raises TaskError for scores of another shape."""
@@ -76,23 +109,63 @@ class Graph:
         return chosen.reshape(size_UR.shape) & self.is_edge_UR
 
 
-def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
-    """The attributed effect of every edge: axes carry, sender, receiver; nan if there is no edge.
+def _node(layer: int, head: int, kind: str, serves: int) -> str:
+    """The name of the node that a sender or a receiver belongs to."""
+    if kind in ("head", "q", "k", "v"):
+        first = head // serves * serves
+        return f"L{layer}H{first}{f'-{first + serves - 1}' * (serves > 1)}"
+    return "logits" if kind == "logits" else f"L{layer} {kind}"
 
-    `steps`: 1 for EAP; a larger number for EAP-IG with that many points. Raises the same errors as
-    `Contrast.of_right_pairs`, TaskError if `steps` is below 1, and ModelError if unmerged adapters hide the weights.
+
+def leaks(flow: Measured) -> list[tuple[float, str, float, float]]:
+    """For each node, how much more flows into it than out of it, or the other way round, in the direction of the carry
+    in which this is more; then its name and the two flows. The worst node comes first."""
+    found = []
+    for node in flow.axes["node"]:
+        into, out = (np.nan_to_num(flow.at(node=node, way=way).value) for way in WAYS)
+        worst = int(np.abs(into - out).argmax())
+        found.append((float(abs(into - out)[worst]), str(node), float(into[worst]), float(out[worst])))
+    return sorted(found, reverse=True)
+
+
+class Attributed(NamedTuple):
+    """Attributed effects of edges, and what they add up to at each node."""
+
+    effect: Measured
+    """Axes carry, sender, receiver; nan if there is no edge."""
+    flow: Measured
+    """The sum of the effects of all edges into a node, and of all edges out of it; axes carry, node, way (`WAYS`). The
+    heads that share keys and values are one node."""
+
+
+def attribute(subject: Subject, pairs: Pairs, steps: int = 1, along_path: bool = False) -> Measured:
+    """`attributed` without the flow."""
+    return attributed(subject, pairs, steps, along_path).effect
+
+
+def attributed(subject: Subject, pairs: Pairs, steps: int = 1, along_path: bool = False) -> Attributed:
+    """The attributed effect of every edge, and what flows through every node.
+
+    Args:
+        steps: 1 for EAP; a larger number for EAP-IG with that many points.
+        along_path: multiply each gradient by what writes change there, and not by the whole difference.
+
+    Raises the same errors as `Contrast.of_right_pairs`, TaskError if `steps` is below 1, and ModelError if unmerged
+    adapters hide the weights.
     """
     check_positive("steps", steps)
     contrast, graph = Contrast.of_right_pairs(subject, pairs, _BATCH), Graph(subject)
     found = []
     for rows in batches(len(contrast), _BATCH):
         run = _EdgeRuns(contrast, graph, rows)
-        total_BUR = torch.zeros(len(run.runs), len(graph.senders), len(graph.receivers))
-        for step in range(steps):
-            share = 0.0 if steps == 1 else (step + 0.5) / steps
-            total_BUR += run.attributed(share).cpu()
-        found.append(torch.where(torch.from_numpy(graph.is_edge_UR), total_BUR / steps, torch.nan))
-    return contrast.effects_of_moves("attributed effect of an edge", graph.names(), torch.cat(found).numpy()).effect
+        moved_BUR = run.along_path(steps) if along_path else run.at_points(steps)
+        found.append(torch.where(torch.from_numpy(graph.is_edge_UR), moved_BUR, torch.nan))
+    moved_BUR = torch.cat(found).numpy()
+    nodes, ways_BNW = graph.flows(moved_BUR)
+    return Attributed(
+        contrast.effects_of_moves("attributed effect of an edge", graph.names(), moved_BUR).effect,
+        contrast.effects_of_moves("flow through a node", {"node": nodes, "way": WAYS}, ways_BNW).effect,
+    )
 
 
 class Curve(NamedTuple):
@@ -176,33 +249,83 @@ def _means_by_layout(subject: Subject, sums: Sums, batch_size: int) -> dict[str,
     return {name: torch.cat([one[name] for one in mean])[of_B] for name in mean[0]}
 
 
+class _Stretch(NamedTuple):
+    """A part of the way from base to source."""
+
+    start: float
+    end: float
+    moved_BUR: torch.Tensor
+    lost: float
+    """The mean difference between the flows into and out of the worst node, as a share of the whole effect."""
+
+
 class _EdgeRuns:
     """The runs of some of the pairs, with everything that patching of edges needs."""
 
     def __init__(self, contrast: Contrast, graph: Graph, rows: slice) -> None:
         self.subject, self.graph = contrast.subject, graph
         self._layers = range(contrast.subject.layers)
+        self._reached: tuple[float, dict[str, torch.Tensor]] | None = None
         with torch.inference_mode():
             self.runs = Runs(contrast, rows, names := _names(contrast.subject), names)
             writes.check_additive(self.subject, self.runs.base)
             _check_projections(self.subject, self.runs.base)
 
     @cached_property
-    def _difference_UBTD(self) -> torch.Tensor:
+    def difference_UBTD(self) -> torch.Tensor:
         """The write of each sender in the source's run minus that in the base's."""
-        difference = {
-            name: self.runs.source[name].float() - self.runs.base[name].float()
-            for name in writes.hook_points(self.subject)
-        }
-        return writes.all_written(self.subject, difference)
+        return self._difference(self.runs.base, self.runs.source)
+
+    def at_points(self, steps: int) -> torch.Tensor:
+        """EAP or EAP-IG of every edge, (B, U, R): the whole difference of writes times the mean gradient."""
+        shares = [(step + 0.5) / steps for step in range(steps)] if steps > 1 else [0.0]
+        return sum(self.attributed(share, self.difference_UBTD).cpu() for share in shares) / steps  # type: ignore[return-value]
+
+    def along_path(self, steps: int) -> torch.Tensor:
+        """The same along the path, (B, U, R). Where most is lost between what flows into a node and out of it, a step
+        of the path is halved, until hardly anything is lost or there are `_FINER` times as many steps."""
+        done = [self._stretch(step / steps, (step + 1) / steps) for step in range(steps)]
+        while len(done) < _FINER * steps and sum(one.lost for one in done) > _LOST:
+            worst = max(range(len(done)), key=lambda index: done[index].lost)
+            start, end = done[worst].start, done[worst].end
+            done[worst : worst + 1] = [self._stretch(start, middle := (start + end) / 2), self._stretch(middle, end)]
+        return sum(one.moved_BUR for one in done)  # type: ignore[return-value]
+
+    def _stretch(self, start: float, end: float) -> "_Stretch":
+        moved_BUR = self.attributed((start + end) / 2, self.changes(start, end)).cpu()
+        is_edge_UR = torch.from_numpy(self.graph.is_edge_UR)
+        _, ways_BNW = self.graph.flows(torch.where(is_edge_UR, moved_BUR, 0).numpy())
+        whole = float((self.runs.clean_B - self.runs.corrupt_B).abs().mean())
+        lost = np.abs(ways_BNW[..., 0] - ways_BNW[..., 1]).mean(0).max(initial=0) / whole
+        return _Stretch(start, end, moved_BUR, float(lost))
 
     @torch.inference_mode()
-    def attributed(self, share: float) -> torch.Tensor:
-        """The attributed effects (B, U, R), with gradients at this share of the way from base to source."""
+    def changes(self, start: float, end: float) -> torch.Tensor:
+        """What the writes of each sender change between two shares of the way from base to source, (U, B, T, D)."""
+        before = self._reached if self._reached and self._reached[0] == start else (start, self._written_at(start))
+        self._reached = end, self._written_at(end)
+        return self._difference(before[1], self._reached[1])
+
+    def _difference(self, before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        names = writes.hook_points(self.subject)
+        return writes.all_written(self.subject, {name: after[name].float() - before[name].float() for name in names})
+
+    def _written_at(self, share: float) -> dict[str, torch.Tensor]:
+        kept: dict[str, torch.Tensor] = {}
+        begin = (EMBEDDING.hook_point, lambda stream, hook: self._stream_at(share))
+        self.runs.rerun(self._layers, [begin, *keeping(writes.hook_points(self.subject), kept)])
+        return kept
+
+    def _stream_at(self, share: float) -> torch.Tensor:
+        base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
+        return base_BTD + share * (source_BTD - base_BTD)
+
+    @torch.inference_mode()
+    def attributed(self, share: float, change_UBTD: torch.Tensor) -> torch.Tensor:
+        """The attributed effects (B, U, R) of changes of the writes, with gradients at this share of the way from base
+        to source."""
         # layer by layer, because the gradients of all layers together would be larger than all activations
-        of_layers = [
-            torch.einsum("ubtd,rbtd->bur", self._difference_UBTD, layer_RBTD) for layer_RBTD in self._gradients(share)
-        ]
+        of_layers = [torch.einsum("ubtd,rbtd->bur", change_UBTD, layer_RBTD) for layer_RBTD in self._gradients(share)]
         return torch.cat(of_layers, -1)
 
     def margin(self, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -212,14 +335,13 @@ class _EdgeRuns:
     def _gradients(self, share: float) -> Iterator[torch.Tensor]:
         """The gradients of the margin with respect to what the receivers of each layer read, and then the logits,
         (R, B, T, D)."""
-        base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
         # the MLP's own input: its gradient does not include that of the residual stream
         mlps = {layer: f"blocks.{layer}.ln2.hook_in" for layer in self._layers}
         heads = {(name, layer): f"blocks.{layer}.attn.hook_{name}" for layer in self._layers for name in _PROJECTIONS}
         last = f"blocks.{self._layers[-1]}.hook_resid_post"
         entering = [f"blocks.{layer}.hook_resid_pre" for layer in self._layers]
         names = [*mlps.values(), *heads.values(), last, *entering]
-        kept, slopes = self.runs.slopes(names, base_BTD + share * (source_BTD - base_BTD))
+        kept, slopes = self.runs.slopes(names, self._stream_at(share))
         for layer in self._layers:
             pulled = [
                 _pull_back(self.subject, layer, name, kept[entering[layer]], slopes[heads[name, layer]])

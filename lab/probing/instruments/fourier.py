@@ -21,6 +21,7 @@ Shapes: M numbers, D width, F periods, B sums, T tokens, K columns, R random dra
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -125,6 +126,7 @@ def residual_power(
     counts tokens. With few tokens per number, there is power at all periods by chance, in the permuted order too.
     Raises TaskError if a number does not occur in the sums.
     """
+    sums = replace(sums, digits_apart=False)  # here, a token may be a number of several digits
     layers, sites = range(subject.layers) if layers is None else layers, sites or subject.sites
     ids = number_tokens(subject)
     locations: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
@@ -158,6 +160,7 @@ def remove_periods(
     each batch. Tokens of fewer digits, such as the first one of a number, are not changed. Raises TaskError for a
     period that the numbers cannot have, and the same errors as `number_tokens`.
     """
+    sums = replace(sums, digits_apart=False)
     ids = number_tokens(subject)
     vectors_MD = torch.from_numpy(_embeddings(subject, ids))
     number_BT = _numbers_at_operands(sums, ids)

@@ -12,10 +12,12 @@ other sums). The coordinate along this direction is 0 at the first mean and 1 at
 
 For each of these readings, the instrument measures the share of the coordinate's variance that it explains, adjusted
 for the number of groups. With uniform digits, a straight line explains two thirds of a step, and a step two thirds of a
-straight line; so compare the two.
+straight line; so compare the two. `NESTED` models tell them apart: lines in a's digit, in both digits with a slope for
+each, and in both digits and the carry. What the last one adds is what the head says of the carry beyond its digits.
 
 `exchange` intervenes: it patches the source's coordinate, and nothing else of the head's output, into the base's run.
-If this has the effect of the whole output, later components read the head along this direction.
+If this has the effect of the whole output, later components read the head along this direction. All of this is at q_k:
+a head that brings the carry to other tokens, from where later heads fetch it, has its effect only at every token.
 
 Shapes: N sums, Z width of a head, B pairs (each in both directions), R resamples.
 """
@@ -33,6 +35,7 @@ from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Effects, Runs
+from lab.probing.instruments.patching import replacing
 from lab.probing.instruments.subspaces import Subspace, difference_of_means
 from lab.probing.interventions import only_at, read_at, take
 from lab.probing.measured import Measured, value_and_interval
@@ -42,8 +45,12 @@ from lab.probing.positions import Sums, batches
 READINGS = ("carry", "straight line", "digit sum", "a's digit", "b's digit")
 """What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1}, linearly or with a mean for each value; one
 digit of column k - 1, with a mean for each value."""
-PARTS = ("all of it", "its carry direction", "the rest")
-"""The parts of a head's output that are exchanged. The rest is orthogonal to the direction."""
+NESTED = ("a", "a and b", "a, b and the carry")
+"""Linear models of the coordinate, each of which contains the one before it."""
+EVERY_TOKEN = "all of it at every token"
+PARTS = ("all of it", "its carry direction", "the rest", EVERY_TOKEN)
+"""The parts of a head's output that are exchanged: at q_k, all of it, its coordinate along the direction, and the rest,
+which is orthogonal to it; and the output at every token, as `patching` exchanges it."""
 _RESAMPLES = 300
 _SUMS = range(19)
 
@@ -60,6 +67,9 @@ class Contents(NamedTuple):
     """The mean coordinate by a_{k-1} + b_{k-1} and the carry into column k - 1; axes (head, column, carry, sum)."""
     directions: dict[tuple[Component, int], Subspace]
     """The carry direction of each head and column."""
+    nested: Measured
+    """The share of the coordinate's variance that each of `NESTED` explains, adjusted for its number of slopes; axes
+    (head, column, model)."""
 
 
 def contents(
@@ -85,6 +95,7 @@ def contents(
     directions: dict[tuple[Component, int], Subspace] = {}
     shape = (len(heads), len(columns))
     explained, lead = np.full((3, *shape, len(READINGS)), np.nan), np.full((3, *shape), np.nan)
+    nested = np.full((3, *shape, len(NESTED)), np.nan)
     steps = np.full((len(test), *shape, 2, len(_SUMS)), np.nan)
     for i, head in enumerate(heads):
         for j, k in enumerate(columns):
@@ -94,6 +105,7 @@ def contents(
             there_N = _there(test, k)
             coordinate_N = _scaled(direction, tested[head, k]).numpy()
             explained[:, i, j], lead[:, i, j] = _explained(coordinate_N[there_N], test, there_N, k)
+            nested[:, i, j] = _nested(coordinate_N[there_N], test, there_N, k)
             sums_N = (test.columns.a + test.columns.b)[:, k - 1]
             rows_N = np.flatnonzero(there_N)
             steps[rows_N, i, j, test.columns.carry[rows_N, k - 1], sums_N[rows_N]] = coordinate_N[rows_N]
@@ -106,7 +118,11 @@ def contents(
         Measured("by how much the best reading leads", axes, *lead, n=counts[..., 0]),
         Measured.mean("mean carry coordinate of a head", by_sum, steps),
         directions,
-    )
+        Measured(
+            "share of a head's carry coordinate that nested lines explain", {**axes, "model": list(NESTED)}, *nested,
+            n=counts[..., : len(NESTED)],
+        ),
+    )  # fmt: skip
 
 
 def outputs(
@@ -121,7 +137,7 @@ def outputs(
 
 @torch.inference_mode()
 def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], batch_size: int = 64) -> Effects:
-    """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part). `heads`: each head with its
+    """The effect of exchanging a part of a head's output; axes (carry, head, part). `heads`: each head with its
     direction (`Contents.directions`). Raises the same errors as `patching.patch`."""
     contrast = Contrast.of_right_pairs(subject, pairs, batch_size)
     names = sorted({head.hook_point for head in heads})
@@ -139,6 +155,8 @@ def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], b
             for part, move_B1Z in enumerate(moves):
                 hook = at_query(head, at_B1, partial(torch.add, other=move_B1Z))
                 changed[rows, i, part] = runs.rerun(range(head.layer, subject.layers), [hook])[0].cpu().numpy()
+            everywhere = replacing([[head]], runs.source, torch.ones(1, 1, 1, dtype=torch.bool))
+            changed[rows, i, len(moves)] = runs.rerun(range(head.layer, subject.layers), everywhere)[0].cpu().numpy()
     axes = {"head": list(map(str, heads)), "part": list(PARTS)}
     return contrast.effects("effect of a part of a head's output", axes, changed)
 
@@ -187,6 +205,22 @@ def _explained(coordinate_N: np.ndarray, sums: Sums, there_N: np.ndarray, column
     second, first = sorted(rivals, key=lambda index: shares_RX[0, index])[-2:]
     lead_R = shares_RX[:, first] - shares_RX[:, second]
     return value_and_interval(shares_RX), value_and_interval(lead_R)
+
+
+def _nested(coordinate_N: np.ndarray, sums: Sums, there_N: np.ndarray, column: int) -> np.ndarray:
+    """Value, low and high of the share that each nested model explains, (3, models), by bootstrap over the sums."""
+    digits = sums.columns
+    facts = (digits.a[there_N, column - 1], digits.b[there_N, column - 1], digits.carry[there_N, column])
+    facts_NF = np.stack([np.ones(len(coordinate_N)), *facts], axis=1)
+    draw, count = np.random.default_rng(0), len(coordinate_N)
+
+    def share(rows: np.ndarray, slopes: int) -> float:
+        read_NF, values_N = facts_NF[rows, : 1 + slopes], coordinate_N[rows]
+        left_N = values_N - read_NF @ np.linalg.lstsq(read_NF, values_N, rcond=None)[0]
+        return float(1 - (left_N @ left_N) / (count - 1 - slopes) / values_N.var(ddof=1))
+
+    drawn = [np.arange(count), *draw.integers(0, count, (_RESAMPLES, count))]
+    return value_and_interval(np.array([[share(rows, slopes + 1) for slopes in range(len(NESTED))] for rows in drawn]))
 
 
 def _share(values_N: np.ndarray, group_N: np.ndarray, line: bool) -> float:

@@ -13,6 +13,9 @@ a_k has ten means, one for each digit. Each of these fits explains a share of th
     ramp              n alone
     all means         every dimension in which the means differ
 
+`RIVALS` of the three periods are other sets of periods with a line, such as "periods 10 and 2", and the first six
+principal components of the means, "six components": if these do as well, it is not the three periods that count.
+
 To test whether the model reads a fit, the digit a_k = n is exchanged for another digit m within the fit: the fit's
 vector of n is replaced by its vector of m, and everything else stays. If the most likely digit at q_k becomes
 (m + b_k + carry) mod 10, the model reads the fit and needs nothing else.
@@ -20,8 +23,10 @@ vector of n is replaced by its vector of m, and everything else stays. If the mo
 Shapes: B sums, D width, M = 10 digits, R dimensions of a fit, F fits.
 """
 
+import re
 from collections.abc import Sequence
 from functools import partial
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +40,14 @@ from lab.probing.positions import Sums
 
 FITS = ("helix", "polynomial", "permuted helix", "three periods", "sextic", "permuted periods", "ramp", "all means")
 DIGITS = 10
+_HARMONICS = {"10": 1, "5": 2, "3.3": 3, "2.5": 4, "2": 5}
+"""The periods that ten digits can have, as numbers of waves over them."""
+RIVALS = (
+    "six components",
+    *(f"periods {first} and {second}" for first, second in combinations(_HARMONICS, 2)),
+    *(f"periods {first}, {second} and {third}" for first, second, third in combinations(_HARMONICS, 3)),
+)
+_COMPONENTS = 6
 _ORDERS = 20
 """Number of permutations of the digits; each is used for a twentieth of the sums."""
 
@@ -48,16 +61,29 @@ class Helix(NamedTuple):
     """How often the answer's digit is what it should be with the digit that was put in; axes (layer, fit)."""
 
 
-def basis(fit: str, order: Sequence[int] | np.ndarray = range(DIGITS)) -> np.ndarray:
-    """The fit as orthonormal columns over the digits, (M, R), each with mean 0. `order`: each digit's place in the fit.
+def basis(
+    fit: str, order: Sequence[int] | np.ndarray = range(DIGITS), means_MD: np.ndarray | None = None
+) -> np.ndarray:
+    """The fit as orthonormal columns over the digits, (M, R), each with mean 0.
 
-    Raises TaskError for a fit that is not in `FITS`.
+    Args:
+        fit: one of `FITS` or `RIVALS`.
+        order: each digit's place in the fit.
+        means_MD: the means, for their components.
+
+    Raises TaskError for another fit, and for components without means.
     """
-    check_one_of("fit", fit, FITS)
+    check_one_of("fit", fit, (*FITS, *RIVALS))
+    if fit == "six components":
+        if means_MD is None:
+            raise TaskError("the components of the means need the means")
+        return np.linalg.svd(means_MD, full_matrices=False)[0][:, :_COMPONENTS]
     n_M = np.asarray(order, dtype=float)
     angle_M = 2 * np.pi * n_M / DIGITS
     turn = [n_M, np.cos(angle_M), np.sin(angle_M)]
     turns = [*turn, np.cos(2 * angle_M), np.sin(2 * angle_M), np.cos(5 * angle_M)]
+    if fit in RIVALS:
+        return _orthonormal([n_M, *_circles(angle_M, re.findall(r"[\d.]+", fit))])
     columns = {
         "helix": turn,
         "permuted helix": turn,
@@ -68,6 +94,16 @@ def basis(fit: str, order: Sequence[int] | np.ndarray = range(DIGITS)) -> np.nda
         "ramp": [n_M],
         "all means": list(np.eye(DIGITS)[:-1]),
     }[fit]
+    return _orthonormal(columns)
+
+
+def _circles(angle_M: np.ndarray, periods: Sequence[str]) -> list[np.ndarray]:
+    waves = [_HARMONICS[period] for period in periods]
+    # the sine of period 2 is 0 at every digit
+    return [turn(wave * angle_M) for wave in waves for turn in (np.cos, np.sin) if (wave, turn) != (5, np.sin)]
+
+
+def _orthonormal(columns: Sequence[np.ndarray]) -> np.ndarray:
     columns_MR = np.stack(columns, axis=1)
     return np.linalg.qr(columns_MR - columns_MR.mean(0))[0]
 
@@ -91,7 +127,7 @@ def helix(
         test: other sums, into which digits are put.
         column: k.
         layers: the stream is read and changed before each of these layers.
-        fits: which of `FITS` are compared.
+        fits: which of `FITS` and `RIVALS` are compared.
 
     Raises TaskError for a column that the sums do not have, or if a digit does not occur in column k of a in `train`.
     """
@@ -109,7 +145,11 @@ def helix(
     means_LMD = _means(subject, train, column, layers, batch_size)
     for i, (layer, means_MD) in enumerate(zip(layers, means_LMD, strict=True)):
         for f, fit in enumerate(fits):
-            bases = [basis(fit, order) for order in orders] if fit.startswith("permuted") else [basis(fit)]
+            bases = (
+                [basis(fit, order) for order in orders]
+                if fit.startswith("permuted")
+                else [basis(fit, means_MD=means_MD)]
+            )
             explained[:, i, f] = _shares(means_MD, bases)
             vectors_OMD = torch.stack([torch.from_numpy(one @ (one.T @ means_MD)).float() for one in bases])
             order_B = np.arange(len(test)) % len(bases)

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from lab.errors import ModelError
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import only_at, read_at, said_digits
 from lab.probing.measured import Measured
@@ -135,6 +136,14 @@ def heuristics(
     )
 
 
+def _output_weights(subject: Subject) -> Sequence[torch.Tensor]:
+    """What each neuron writes per unit, (N, D), for each layer. Raises ModelError for MLPs of several experts."""
+    try:
+        return [subject.bridge.W_out[layer] for layer in range(subject.layers)]
+    except AttributeError as error:
+        raise ModelError(f"{subject.name}: its MLPs have no single matrix from neurons to the stream") from error
+
+
 def _strongest(
     subject: Subject, sums: Sums, there: np.ndarray, column: int, top: int, batch_size: int
 ) -> tuple[list[tuple[int, int]], np.ndarray, np.ndarray]:
@@ -145,7 +154,7 @@ def _strongest(
     activation_BLN = torch.cat(read, dim=1).numpy()[there]
     to_digits_DV = subject.bridge.W_U[:, subject.writer.digit_ids()].float()
     to_digits_DV = to_digits_DV - to_digits_DV.mean(1, keepdim=True)
-    written = [subject.bridge.W_out[layer].float() @ to_digits_DV for layer in range(subject.layers)]
+    written = [out_ND.float() @ to_digits_DV for out_ND in _output_weights(subject)]
     reach_LN = torch.stack([one.norm(dim=1) for one in written]).cpu().numpy()
     strength_LN = activation_BLN.std(0) * reach_LN
     strongest = np.argsort(-strength_LN, axis=None, kind="stable")[:top]

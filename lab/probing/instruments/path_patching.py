@@ -215,6 +215,11 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
             f"{subject.name} has no receiver {unknown[0]}: it has {subject.layers} layers, with {subject.heads} query "
             f"heads and {_groups(subject)} key-value heads each"
         )
+    if subject.more_than_sums is not None:
+        raise ModelError(
+            f"{subject.name}: layer {subject.more_than_sums} does more to the stream than add what its attention and "
+            "its MLP write; paths need a stream that is their sum"
+        )
     points = subject.bridge.hook_dict
     if any(one.input == "mlp" and f"blocks.{one.layer}.hook_resid_mid" not in points for one in into):
         raise ModelError(

@@ -50,8 +50,7 @@ class CarrySite(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """How well a subject adds after each operation, or with each kind of position ids. Axes: operation or ids,
-    length."""
+    """How well a subject adds after each operation. Axes: operation, length."""
 
     exact: Measured
     """The share of sums whose digits and end are all right."""

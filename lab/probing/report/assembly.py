@@ -11,8 +11,9 @@ import numpy as np
 
 from lab.probing.components import Component
 from lab.probing.instruments.alignment import Aligned, Alignment, aligned_heads
-from lab.probing.measured import Measured, signed_max_over_directions
+from lab.probing.measured import Measured
 from lab.probing.report.circuit import ANSWER, Arrow, Circuit
+from lab.probing.report.telling import told
 
 _EFFECT = 0.1
 """Components and paths with smaller effects are not part of the circuit."""
@@ -71,12 +72,12 @@ def _looking(found: Found) -> list[Aligned]:
 
 
 def _effects(found: Found) -> dict[Component, float]:
-    """The effect of patching each head and MLP at all tokens, in the direction of the carry in which it is larger; a
-    component with a negative effect works against the carry."""
+    """The effect of patching each head and MLP at all tokens, as it is told; a component with a negative effect works
+    against the carry."""
     known: dict[Component, float] = {}
     for measured in found.get("patching", ()):
         if {"layer", "place"} <= measured.axes.keys() and measured.name in ("effect of a head", "effect of an MLP"):
-            everywhere = signed_max_over_directions(measured.at(place="everywhere").value)
+            everywhere = told(measured.at(place="everywhere"))
             for index in np.argwhere(np.abs(everywhere) >= _EFFECT):
                 layer, *head = map(int, index)
                 part = Component("head", layer, *head) if head else Component("mlp", layer)
@@ -91,7 +92,7 @@ def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
         return {}
     measured = found["path_patching"][0]
     names = measured.axes["receiver"]
-    effects, alone = signed_max_over_directions(measured.value), _effects(found)
+    effects, alone = told(measured), _effects(found)
     known: dict[tuple[Component, Component | None], float] = {}
     for row, sender in enumerate(measured.axes["sender"]):
         for column, receiver in enumerate(names):

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from lab.probing.components import Component
+from lab.probing.report.telling import percent
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -40,14 +41,15 @@ class Circuit(NamedTuple):
 
     parts: Sequence[Component]
     effects: Mapping[Component, float]
-    """The effect of patching each component, for those with an effect above the threshold."""
+    """The effect of patching each component, as it is told (`telling`), for those with an effect above the
+    threshold."""
     arrows: Sequence[Arrow]
 
     def __repr__(self) -> str:
         """A line for each arrow, ordered by the layer that it leads to."""
         order = [str(part) for part in self.parts] + [ANSWER]
         arrows = sorted(self.arrows, key=lambda arrow: (order.index(arrow.end), arrow.start))
-        return "\n".join(f"{arrow.start} -> {arrow.end} {arrow.weight:.0%}" for arrow in arrows)
+        return "\n".join(f"{arrow.start} -> {arrow.end} {percent(arrow.weight, '')}" for arrow in arrows)
 
     def _repr_svg_(self) -> str:
         """What a notebook shows."""
@@ -131,21 +133,21 @@ def diagram(circuit: Circuit) -> Diagram:
 
 def _box(part: Component, circuit: Circuit) -> Box:
     looks = [
-        f"{arrow.start} {arrow.weight:.0%}"
+        f"{arrow.start} {percent(arrow.weight, '')}"
         for arrow in circuit.arrows
         if arrow.end == str(part) and arrow.start in circuit.digits
     ]
-    carries = [f"carry {circuit.effects[part]:.0%}"] if part in circuit.effects else []
+    carries = [f"carry {percent(circuit.effects[part], '')}"] if part in circuit.effects else []
     return Box(0, 0, str(part), [", ".join(looks[:2])] * bool(looks) + carries, part.kind)
 
 
 def _line(arrow: Arrow, start: Box, end: Box) -> Line:
     if start.kind == "digit":
-        kind, label = "looks", f"{end.name} looks at {start.name}: {arrow.weight:.0%} of its attention"
+        kind, label = "looks", f"{end.name} looks at {start.name}: {percent(arrow.weight, '')} of its attention"
     elif arrow.weight >= 0:
-        kind, label = "passes", f"{start.name} passes {arrow.weight:.0%} of a carry to {end.name}"
+        kind, label = "passes", f"{start.name} passes {percent(arrow.weight, '')} of a carry to {end.name}"
     else:
-        kind, label = "against", f"{start.name} works against a carry at {end.name}: {arrow.weight:.0%}"
+        kind, label = "against", f"{start.name} works against a carry at {end.name}: {percent(arrow.weight, '')}"
     thickness = _THINNEST + (_THICKEST - _THINNEST) * min(1.0, abs(arrow.weight))
     return Line(_curve(start, end), thickness, label, kind)
 

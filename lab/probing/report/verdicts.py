@@ -7,9 +7,11 @@ import numpy as np
 from lab.probing.components import Component
 from lab.probing.instruments import illusion
 from lab.probing.instruments.alignment import Alignment, aligned_heads
-from lab.probing.instruments.head_contents import READINGS
+from lab.probing.instruments.edges import leaks
+from lab.probing.instruments.head_contents import EVERY_TOKEN, READINGS
 from lab.probing.instruments.patching import STRONGEST
-from lab.probing.measured import Measured, max_abs_over_directions, signed_max_over_directions
+from lab.probing.measured import Measured, max_abs_over_directions
+from lab.probing.report.telling import percent, told, told_direction
 
 _NAMED = 4
 """The largest number of components that the sentences of one instrument name."""
@@ -19,6 +21,8 @@ with which a reading counts as an explanation."""
 _BRINGS = 0.1
 """The smallest effect with which a head brings the carry about."""
 _THE = {"carry": "the carry", "straight line": "a straight line"}
+_LEAK = 0.1
+"""The smallest difference between the flows into a node and out of it that is a warning."""
 _LINES = 5
 """The largest number of lines in the summary at the end of a command."""
 
@@ -36,8 +40,8 @@ def in_short(found: Mapping[str, Sequence[Measured]], failed: Sequence[str] = ()
         failed: the instruments that could not measure.
     """
     missing = [f"Not measured: {', '.join(failed)}."] if failed else []
-    told = [one for name in _ORDER if name in found for one in [_line(name, found[name])] if one]
-    return told[: _LINES - len(missing)] + missing
+    lines = [one for name in _ORDER if name in found for one in [_line(name, found[name])] if one]
+    return lines[: _LINES - len(missing)] + missing
 
 
 def _line(name: str, measured: Sequence[Measured]) -> str:
@@ -59,14 +63,10 @@ def unable(name: str, measured: Sequence[Measured]) -> bool:
     return name == "competence" and not bool((measured[1].value >= _HALF).any())
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def _competence(measured: Sequence[Measured]) -> list[str]:
     exact, digits = measured
     lengths = exact.axes["length"]
-    shown = ", ".join(f"{_percent(value)} at {length}" for length, value in zip(lengths, exact.value, strict=True))
+    shown = ", ".join(f"{percent(value)} at {length}" for length, value in zip(lengths, exact.value, strict=True))
     low = [str(length) for length, value in zip(lengths, digits.value, strict=True) if value < _HALF]
     warning = f" It gets fewer than half of the digits right at {', '.join(low)}." if low else ""
     return [f"Right sums by number of digits: {shown}.{warning}"]
@@ -78,7 +78,7 @@ def _alignment(measured: Sequence[Measured]) -> list[str]:
         return ["On average over these lengths, no head looks at one digit of an operand."]
     return [
         f"L{one.layer}H{one.head} looks at the digit of {one.number} {_WHERE[one.offset]}: "
-        f"{_percent(one.weight)} of its attention."
+        f"{percent(one.weight)} of its attention."
         for one in sorted(found, key=lambda one: -one.weight)[:_NAMED]
     ]
 
@@ -98,22 +98,22 @@ def _destinations(measured: Sequence[Measured]) -> list[str]:
     lengths = leak.axes["length"]
     first, last = (float(np.nanmean(leak.at(length=length).value)) for length in (lengths[0], lengths[-1]))
     return [
-        f"On average over all heads, {_percent(first)} of attention goes to foreign digits at {lengths[0]} digits, "
-        f"{_percent(last)} at {lengths[-1]}."
+        f"On average over all heads, {percent(first)} of attention goes to foreign digits at {lengths[0]} digits, "
+        f"{percent(last)} at {lengths[-1]}."
     ]
 
 
 def _path_patching(measured: Sequence[Measured]) -> list[str]:
     """The strongest path of each sender, and the strongest control. A negative path works against the carry."""
-    effect, control = signed_max_over_directions(measured[0].value), max_abs_over_directions(measured[1].value)
+    effect, control = told(measured[0]), max_abs_over_directions(measured[1].value)
     names, receivers = measured[0].axes["sender"], measured[0].axes["receiver"]
     strongest = [
         (name, receivers[at], row[at]) for name, row, at in zip(names, effect, np.abs(effect).argmax(1), strict=True)
     ]
     best = sorted(strongest, key=lambda path: -abs(path[2]))[:_NAMED]
-    told = ", ".join(f"{name} to {receiver} {_percent(value)}" for name, receiver, value in best)
-    others = f"from other heads of the same layers: at most {_percent(control.max(initial=0))}"
-    return [f"The strongest paths: {told}; {others}."]
+    paths = ", ".join(f"{name} to {receiver} {percent(value)}" for name, receiver, value in best)
+    others = f"from other heads of the same layers: at most {percent(control.max(initial=0))}"
+    return [f"The strongest paths: {paths}; {others}."]
 
 
 def _surgery(measured: Sequence[Measured]) -> list[str]:
@@ -124,10 +124,10 @@ def _surgery(measured: Sequence[Measured]) -> list[str]:
     if not failing:
         return ["The subject adds at all of these lengths: there is nothing to mend."]
     share = {name: float(exact.at(operation=name, length=failing[0]).value) for name in exact.axes["operation"]}
-    mended = ", ".join(f"{_percent(share[name])} with {name}" for name in _MENDS if name in share)
+    mended = ", ".join(f"{percent(share[name])} with {name}" for name in _MENDS if name in share)
     wrong = max(value for name, value in share.items() if name not in (*_MENDS, "vanilla"))
     return [
-        f"At {failing[0]} digits, {_percent(share['vanilla'])} of sums are right, {mended}; {_percent(wrong)} with the "
+        f"At {failing[0]} digits, {percent(share['vanilla'])} of sums are right, {mended}; {percent(wrong)} with the "
         "best control."
     ]
 
@@ -145,13 +145,14 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
     found, none = [], []
     for direction in effect.axes["carry"]:
         one = effect.at(carry=direction)
-        value, low, high = (100 * array[head.layer, head.head] for array in one[2:5])
-        if not (value >= 100 * _BRINGS and low > 0):
+        value, low, high = (float(array[head.layer, head.head]) for array in one[2:5])
+        if not (value >= _BRINGS and low > 0):
             doubt = f"does not clearly bring the carry about {direction}"
             none.append(f"{name}, the strongest head on other pairs, {doubt}.")
             continue
-        middle = _percent(np.nanmedian(np.abs(one.value)))
-        found.append(f"{value:.0f} % ({low:.0f}-{high:.0f}) from {direction}, the median head {middle}")
+        middle = percent(np.nanmedian(np.abs(one.value)))
+        bounds = f"{percent(low, '')[:-1]}-{percent(high, '')[:-1]}"
+        found.append(f"{percent(value)} ({bounds}) from {direction}, the median head {middle}")
     right = f"(the {int(effect.n.max())} pairs of which both sums are right)"
     return [f"{name} brings the carry about: {'; '.join(found)} {right}."] * bool(found) + none
 
@@ -163,8 +164,8 @@ def _illusion(measured: Sequence[Measured]) -> list[str]:
 
 def _edges(measured: Sequence[Measured]) -> list[str]:
     """The smallest circuit such that it and all larger ones clearly do nine tenths of what the model does, and whether
-    attribution adds up."""
-    attributed, curve = measured[0], next(one for one in measured if one.name == "faithfulness")
+    attribution adds up at every node."""
+    curve = next(one for one in measured if one.name == "faithfulness")
     found = []
     for ablation in curve.axes["ablation"]:
         short = np.flatnonzero(~(curve.at(ablation=ablation).low >= 0.9))
@@ -172,39 +173,69 @@ def _edges(measured: Sequence[Measured]) -> list[str]:
         sizes = curve.axes["share of edges"]
         share = f"{100 * sizes[first]:.1f} % of the edges do" if first < len(sizes) else "no circuit clearly does"
         found.append(f"Under {ablation} ablation, {share} at least 90 % of what the model does.")
-    embedding = attributed.axes["sender"].index("L0 pre")
-    total = np.nansum(attributed.value[:, embedding], -1)
-    told = " and ".join(f"{value:.2f}" for value in total)
+    flow = [_flow(one) for one in measured if one.name == "flow through a node"]
+    return [*found, *(flow or [_embedding(measured[0])])]
+
+
+def _embedding(attributed: Measured) -> str:
+    """What the edges of the embedding add up to, for runs that did not measure the flow. It should be 1, and may be
+    even if scores are wrong."""
+    total = np.nansum(attributed.value[:, attributed.axes["sender"].index("L0 pre")], -1)
+    sums = " and ".join(f"{value:.2f}" for value in total)
     doubt = "" if np.abs(total - 1).max() < 0.1 else ", so these scores are not exact: take more steps"
-    found.append(f"The attributed effects of the embedding's edges add up to {told} (1 if exact){doubt}.")
-    return found
+    return f"The attributed effects of the embedding's edges add up to {sums} (1 if exact){doubt}."
+
+
+def _flow(flow: Measured) -> str:
+    """Whether as much flows into each node as out of it, and the node where it does not most."""
+    gap, node, into, out = leaks(flow)[0]
+    flows = f"{percent(into)} of the effect flows into it, {percent(out)} out of it"
+    if gap > _LEAK:
+        return (
+            f"Warning: the scores of the edges of {node} are not exact: {flows}. Take more steps, or patch its paths."
+        )
+    return f"The edges add up: even at the worst node, {node}, {flows}."
 
 
 def _head_contents(measured: Sequence[Measured]) -> list[str]:
-    """What explains most of each head's coordinate, and the effect of exchanging this direction alone."""
-    explained, _, effect, lead = measured
+    """What explains most of each head's coordinate at q_k, and the effects of exchanging this direction alone, all that
+    the head writes there, and all that it writes anywhere."""
+    explained, _, effect, lead = measured[:4]
     found = []
     for head in explained.axes["head"]:
         for column in explained.axes["column"]:
             shares = explained.at(head=head, column=column)
             named = {name: float(shares.at(reading=name).value) for name in READINGS if name != "digit sum"}
             ranked = sorted(named, key=lambda name: -np.nan_to_num(named[name]))
-            alone, whole = (
-                float(np.nan_to_num(effect.at(head=head, part=part).value).max())
-                for part in ("its carry direction", "all of it")
-            )
-            told = ", ".join(f"{name} {_percent(share)}" for name, share in named.items())
+            readings = ", ".join(f"{name} {percent(share)}" for name, share in named.items())
             first, second = (_THE.get(name, name) for name in ranked[:2])
             follows = f"follows {first} best"
             if not float(lead.at(head=head, column=column).low) > 0:
                 follows = f"follows {first} or {second}, which these sums do not tell apart"
             if not named[ranked[0]] >= _HALF:
                 follows = "follows neither the carry nor the digits"
-            found.append(
-                f"What {head} writes for column {column} {follows} ({told}); this direction alone brings "
-                f"{_percent(alone)} of the carry about, the whole head {_percent(whole)} (in the stronger direction)."
-            )
+            at_query = f"What {head} writes at the token that predicts column {column}"
+            found.append(f"{at_query} {follows} ({readings}). {_exchanged(effect.at(head=head))}")
     return found
+
+
+def _exchanged(effect: Measured) -> str:
+    """What exchanging parts of one head's output does, in the direction in which patching the head is told."""
+    parts = effect.axes["part"]
+    whole = effect.at(part=EVERY_TOKEN if EVERY_TOKEN in parts else "all of it")
+    where = ""
+    if "carry" in effect.axes:
+        direction = told_direction(whole)
+        effect, where = effect.at(carry=direction), f" from {direction}"
+    share = {part: float(np.nan_to_num(effect.at(part=part).value).max()) for part in parts}
+    here, anywhere = share["all of it"], share.get(EVERY_TOKEN)
+    start = (
+        f"This direction alone brings {percent(share['its carry direction'])} of the carry about{where}, all that it "
+    )
+    if anywhere is None:
+        return f"{start}writes there {percent(here)}."
+    elsewhere = " The difference comes from other tokens." if abs(anywhere - here) >= _BRINGS else ""
+    return f"{start}writes there {percent(here)}, at all tokens {percent(anywhere)}.{elsewhere}"
 
 
 _VERDICTS: Mapping[str, Callable[[Sequence[Measured]], list[str]]] = {

@@ -13,9 +13,11 @@ from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.instruments import edges as lab
+from lab.probing.instruments import path_patching
 from lab.probing.instruments.path_patching import Receiver, margins
 from lab.probing.pairs import Pairs, carry_only
-from tests.probing.known_adders import llama_adder, native_adder, tricase_adder
+from lab.probing.report.verdicts import verdicts
+from tests.probing.known_adders import comparing_adder, llama_adder, native_adder, tricase_adder
 
 ADDERS = {
     "native": native_adder,
@@ -168,3 +170,43 @@ def test_what_cannot_be_measured_is_refused_in_one_line():
         adder.bridge.unembed.original_component.weight.zero_()
     with pytest.raises(ModelError, match="in 0 % of pairs"):
         lab.attribute(adder, PAIRS)
+
+
+def test_a_comparison_in_attention_adds_up_at_the_embedding_and_not_at_the_head_that_compares():
+    """EAP-IG gives the one edge that leaves the head a third of its effect; along the path it gets all of it."""
+    adder, pairs = comparing_adder(1.0), carry_only(4, 1, 16, seed=0)
+    by_points, along_path = (lab.attributed(adder, pairs, 20, path) for path in (False, True))
+    exact = path_patching.patch_paths(adder, pairs, [Component("head", 1, 0)], [Receiver("mlp", 1)]).effect
+    assert exact.value == pytest.approx(1, abs=0.02)
+    for found, score in ((by_points, 0.35), (along_path, 0.98)):
+        assert np.nansum(found.effect.at(sender="L0 pre").value, -1) == pytest.approx([1, 1], abs=0.02)
+        assert found.effect.at(sender="L1H0", receiver="L1 mlp").value == pytest.approx(score, abs=0.02)
+    gap, node, into, out = lab.leaks(by_points.flow)[0]
+    assert (node, into, out) == ("L1H0", pytest.approx(0.99, abs=0.02), pytest.approx(0.35, abs=0.02))
+    assert gap == into - out
+    assert lab.leaks(along_path.flow)[0][0] < 0.03
+    curve = lab.curve(adder, pairs, np.abs(np.nan_to_num(along_path.effect.value)).max(0), (0.0, 1.0)).faithfulness
+    warned, fine = (verdicts("edges", [one.effect, curve, one.flow])[-1] for one in (by_points, along_path))
+    assert warned == (
+        "Warning: the scores of the edges of L1H0 are not exact: 99 % of the effect flows into it, 35 % out of it. "
+        "Take more steps, or patch its paths."
+    )
+    assert fine.startswith("The edges add up: even at the worst node, ")
+
+
+@pytest.mark.parametrize("name", ["native", "grouped", "zoo"])
+def test_along_the_path_what_flows_into_a_node_flows_out_of_it(name):
+    subject = open_model("zoo/adds-4-digits") if name == "zoo" else ADDERS[name]()
+    found = lab.attributed(subject, PAIRS, 10, along_path=True)
+    assert lab.leaks(found.flow)[0][0] < 0.05
+    assert np.nansum(found.effect.at(sender="L0 pre").value, -1) == pytest.approx([1, 1], abs=0.05)
+    embedding = found.flow.axes["node"]
+    assert "L0 pre" not in embedding
+    assert "logits" not in embedding
+
+
+def test_a_switch_that_turns_between_two_points_of_a_path_is_found_by_halving_steps():
+    adder, pairs = comparing_adder(2.0), carry_only(4, 1, 4, seed=0)
+    rough, fine = (lab.attributed(adder, pairs, steps, path) for steps, path in ((10, False), (10, True)))
+    assert lab.leaks(rough.flow)[0][0] > 0.3
+    assert lab.leaks(fine.flow)[0][0] < 0.1

@@ -5,7 +5,8 @@ import pytest
 
 from lab.probing.benchmark.running import ADDERS
 from lab.probing.components import Component
-from lab.probing.instruments.head_contents import contents, exchange
+from lab.probing.instruments.head_contents import EVERY_TOKEN, contents, exchange
+from lab.probing.instruments.patching import patch_heads
 from lab.probing.pairs import cross_digit, operands
 
 COLUMN = 2
@@ -51,3 +52,31 @@ def test_the_direction_alone_does_what_the_head_does_if_it_holds_the_carry():
         effect.at(part="its carry direction").value, effect.at(part="all of it").value, atol=0.05
     )
     np.testing.assert_allclose(effect.at(part="the rest").value, 0, atol=0.05)
+
+
+def test_a_head_at_every_token_has_the_effect_that_patching_it_has():
+    adder, heads, found = looked("ones first, fetched carry")
+    pairs = cross_digit(4, COLUMN, 16, seed=3)
+    directions = {head: found.directions[head, COLUMN] for head in heads}
+    patched = patch_heads(adder, pairs).effect.at(place="everywhere")
+    exchanged = exchange(adder, pairs, directions).effect
+    for head in heads:
+        alike = exchanged.at(head=str(head), part=EVERY_TOKEN), patched.at(layer=head.layer, head=head.head)
+        np.testing.assert_allclose(alike[0].value, alike[1].value, atol=1e-4)
+        np.testing.assert_allclose(alike[0].low, alike[1].low, atol=1e-4)
+
+
+def test_what_a_held_carry_adds_to_a_line_in_both_digits_is_seen_by_nested_models():
+    adder, heads, found = looked("ones first, fetched carry")
+    best = max(heads, key=lambda head: found.explained.at(head=str(head), column=COLUMN, reading="carry").value)
+    held = found.nested.at(head=str(best), column=COLUMN)
+    assert held.at(model="a and b").high < 0.8
+    assert held.at(model="a, b and the carry").value > 0.98
+    adder, heads, found = looked("ones first")
+    for head in heads:
+        operand = adder.known.looks_at[head.layer, head.head][0]
+        fetched = found.nested.at(head=str(head), column=COLUMN)
+        assert fetched.at(model="a").value == pytest.approx(float(operand == "a"), abs=0.05)
+        assert fetched.at(model="a and b").value == pytest.approx(1, abs=1e-3)
+        added = fetched.at(model="a, b and the carry").value - fetched.at(model="a and b").value
+        assert added == pytest.approx(0, abs=1e-3)

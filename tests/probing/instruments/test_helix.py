@@ -62,3 +62,21 @@ def test_a_digit_that_does_not_occur_is_named():
     few = adder.sums(operands("uniform", 4, 0, 3))
     with pytest.raises(TaskError, match=r"digit \d does not occur in column 2 of these 3 sums"):
         lab.helix(adder, few, few, 2)
+
+
+def test_rivals_of_the_three_periods_are_named_by_their_periods_and_have_their_dimensions():
+    means = np.random.default_rng(0).normal(size=(10, 50))
+    means -= means.mean(0)
+    alike = lab.basis("three periods"), lab.basis("periods 10, 5 and 2")
+    np.testing.assert_allclose(alike[0] @ alike[0].T, alike[1] @ alike[1].T, atol=1e-9)
+    assert lab.basis("periods 10 and 3.3").shape == (10, 5)
+    assert lab.basis("periods 5, 2.5 and 2").shape == (10, 6)
+    assert len(lab.RIVALS) == 1 + 10 + 10
+    components = lab.basis("six components", means_MD=means)
+    for fit in lab.RIVALS[1:]:  # no other six dimensions explain more
+        one = lab.basis(fit)
+        np.testing.assert_allclose(one.T @ one, np.eye(one.shape[1]), atol=1e-9)
+        if one.shape[1] <= 6:
+            assert lab._shares(means, [one])[0] <= lab._shares(means, [components])[0]
+    with pytest.raises(TaskError, match="need the means"):
+        lab.basis("six components")

@@ -1,8 +1,17 @@
 """Sentences about arrays made by hand."""
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lab.probing.components import Component
+from lab.probing.instruments.head_contents import PARTS
+from lab.probing.instruments.patching import STRONGEST
 from lab.probing.measured import Measured
+from lab.probing.report.assembly import circuit
+from lab.probing.report.circuit import ANSWER, Arrow, Circuit, diagram
+from lab.probing.report.telling import percent
 from lab.probing.report.verdicts import verdicts
 
 
@@ -64,3 +73,62 @@ def attributed(*effects: float) -> Measured:
     """The effects of the embedding's edges to as many receivers."""
     axes = {"carry": ["0 to 1", "1 to 0"], "sender": ["L0 pre"], "receiver": [f"L{n} mlp" for n in range(len(effects))]}
     return exact("attributed effect of an edge", axes, np.array([[effects], [effects]]))
+
+
+AXES = {"carry": ["0 to 1", "1 to 0"], "layer": [0], "head": [0, 1], "place": ["everywhere"]}
+
+
+def uncertain(name: str, axes: dict[str, list], value: np.ndarray, width: np.ndarray) -> Measured:
+    return Measured(name, axes, value, value - width, value + width, np.full(value.shape, 10))
+
+
+@given(st.lists(st.floats(-1, 1), min_size=4, max_size=4), st.lists(st.floats(0, 1), min_size=4, max_size=4))
+def test_the_drawing_never_gives_a_head_another_number_than_the_sentence_about_it(effects, widths):
+    shape = (2, 1, 2, 1)
+    heads = uncertain("effect of a head", AXES, np.reshape(effects, shape), np.reshape(widths, shape))
+    strongest = exact(STRONGEST, {"head": ["L0H1"]}, np.zeros(1))
+    (*said,) = verdicts("patching", [heads, strongest])
+    drawn = circuit({"patching": [heads, strongest]})
+    one = Component("head", 0, 1)
+    if drawn.effects.get(one, 0) > 0.101:
+        (box,) = (box for box in diagram(drawn).boxes if box.name == "L0H1")
+        assert f" {percent(drawn.effects[one])} (" in said[0]
+        assert box.lines == [f"carry {percent(drawn.effects[one], '')}"]
+    assert "-0 %" not in " ".join(said)
+
+
+def test_a_direction_that_is_not_clear_is_neither_said_nor_drawn():
+    """The head brings 47 % about from 0 to 1; 72 % from 1 to 0 may be nothing."""
+    value, width = np.zeros((2, 2, 1, 2, 1))
+    value[:, 0, 1, 0], width[:, 0, 1, 0] = (0.47, 0.72), (0.1, 0.8)
+    heads = uncertain("effect of a head", AXES, value, width)
+    said = verdicts("patching", [heads, exact(STRONGEST, {"head": ["L0H1"]}, np.zeros(1))])
+    assert said[0].startswith("L0H1 brings the carry about: 47 % (37-57) from 0 to 1")
+    assert said[1].endswith("does not clearly bring the carry about 1 to 0.")
+    assert circuit({"patching": [heads]}).effects == {Component("head", 0, 1): 0.47}
+
+
+@pytest.mark.parametrize("share", [-0.0, -0.004, 0.004, -1e-12])
+def test_nothing_is_less_than_no_per_cent(share):
+    assert percent(share) == "0 %"
+    assert repr(Circuit([], {}, [Arrow("L0H1", ANSWER, share)])) == "L0H1 -> s_k 0%"
+
+
+def contents(parts: list[float], carry: list[str]) -> str:
+    axes = {"head": ["L0H3"], "column": [2]}
+    readings = ["carry", "straight line", "digit sum", "a's digit", "b's digit"]
+    explained = exact("explained", {**axes, "reading": readings}, np.array([[[0.6, 0.9, 0.9, 0.1, -0.001]]]))
+    values = np.stack([np.array([parts]), np.array([parts]) / 2])[: len(carry)]
+    effect = exact("effect", {"carry": carry, "head": ["L0H3"], "part": list(PARTS)}, values)
+    (sentence,) = verdicts("head_contents", [explained, explained, effect, exact("lead", axes, np.array([[0.2]]))])
+    return sentence
+
+
+def test_contents_say_which_token_they_read_and_why_the_whole_head_does_more():
+    sentence = contents([0.0, -0.003, 0.0, 0.59], ["0 to 1", "1 to 0"])
+    assert sentence == (
+        "What L0H3 writes at the token that predicts column 2 follows a straight line best (carry 60 %, straight line "
+        "90 %, a's digit 10 %, b's digit 0 %). This direction alone brings 0 % of the carry about from 0 to 1, all "
+        "that it writes there 0 %, at all tokens 59 %. The difference comes from other tokens."
+    )
+    assert "other tokens" not in contents([0.57, 0.5, 0.07, 0.59], ["0 to 1"])
