@@ -1,9 +1,9 @@
 r"""The sum of two integers of 2-30 digits, and nothing but the sum: tests arithmetic and instruction following.
 
 strict  the response, stripped of white space, is an ASCII integer: an optional sign, and digits
-loose   the first integer in the response
+loose   the first ASCII integer in the response that is not a part of something else (lab/text/written_numbers.py)
 final   the number that the response ends with: in a box, in bold, with thousands separators, or plain
-        (lab/benchmarks/sums/final_number.py)
+        (lab/text/final_number.py)
 
 Answers are compared by value: 007 is 7, +5 is 5.
 """
@@ -22,6 +22,7 @@ from lab.config.evaluation import TwoIntegersConfig
 from lab.inference.engine import Completion, Request
 from lab.numbers.philox import philox
 from lab.numbers.taxonomy import INTEGER, TAGS
+from lab.text.written_numbers import first
 
 SHORTEST, LONGEST = 2, 30
 
@@ -37,8 +38,8 @@ FormatFailure = Literal[
 FORMAT_FAILURES: tuple[FormatFailure, ...] = get_args(FormatFailure)
 
 _OTHERWISE_WRITTEN = re.compile(r"[+-]?\d+(?:[ \u00a0\u2009\u202f,\uff0c_'\u2019]\d+)*")
-_SCIENTIFIC = re.compile(r"[0-9][eE][+-]?[0-9]|10\s*(?:\^|\*\*\s*[0-9]|[⁰¹²³⁴-⁹])")
-_EXPRESSION = re.compile(r"=|[0-9][^0-9A-Za-z+]*\+[^0-9A-Za-z]*[0-9]")
+_SCIENTIFIC = re.compile(r"[eE](?<=[0-9][eE])[+-]?[0-9]|10\s*+(?:\^|\*\*\s*+[0-9]|[⁰¹²³⁴-⁹])")
+_EXPRESSION = re.compile(r"[0-9](?![0-9])[^0-9A-Za-z+]*\+[^0-9A-Za-z]*[0-9]")
 _WORD = re.compile(r"(?<![\\\w])[^\W\d_]")
 r"""The start of a word. A LaTeX command such as \boxed is not a word, nor is the px of 46px."""
 
@@ -57,9 +58,8 @@ class TwoIntegers(Benchmark[Sum]):
         """All readings and the outcome. Remarks say why a response is not an integer, or describe a wrong sum."""
         truth = self.problems[index].answer
         given = as_integer(completion.text.strip())
-        first = INTEGER.search(completion.text)
-        readings = {"loose": first and first.group(), "final": final_number(completion.text)}
-        found = scored(truth, strict=given, **readings)
+        loose = first(completion.text, INTEGER.pattern)
+        found = scored(truth, strict=given, loose=loose, final=final_number(completion.text))
         remarks = {**found.remarks, "format_failure": None, "wrong_sum": None}
         if given is None:
             remarks["format_failure"] = format_failure(completion)
@@ -99,7 +99,7 @@ def format_failure(completion: Completion) -> FormatFailure:
         return "not_ascii"
     if _SCIENTIFIC.search(marked(text) or text):
         return "scientific_notation"
-    if _EXPRESSION.search(text):
+    if "=" in text or ("+" in text and _EXPRESSION.search(text)):
         return "shows_work"
     return "explanation" if _WORD.search(text) else "other"
 
