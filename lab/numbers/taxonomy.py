@@ -8,6 +8,7 @@ Numbers are text throughout, because a model may answer with 100,000 digits, whi
 
 import re
 from collections.abc import Callable
+from operator import eq
 from typing import Literal, get_args
 
 ErrorClass = Literal["correct", "carry_1d", "sub_1d", "order_2d", "value_nd"]
@@ -57,7 +58,8 @@ def unit_step(given: str, truth: str) -> bool:
 
 def same_value(given: str, truth: str) -> bool:
     """Whether both are the same number. Raises ValueError as `classify` does."""
-    return classify(given, truth) == "correct"
+    negative, digits, true = _parsed(given, truth)
+    return digits == true and not negative
 
 
 def off_by_one(given: str, truth: str) -> bool:
@@ -114,11 +116,14 @@ def _differing_run(given: str, true: str) -> tuple[str, str] | None:
 
     The numbers must differ.
     """
-    width = max(len(given), len(true))
+    width, shorter = max(len(given), len(true)), min(len(given), len(true))
     given, true = given.zfill(width), true.zfill(width)
-    differing = [index for index, (g, t) in enumerate(zip(given, true, strict=True)) if g != t]
-    first, end = differing[0], differing[-1] + 1
-    return (given[first:end], true[first:end]) if len(differing) == end - first else None
+    first = next(index for index in range(width) if given[index] != true[index])
+    end = next(index for index in range(width, 0, -1) if given[index - 1] != true[index - 1])
+    padded = width - shorter  # one of them begins with so many zeros, and the other with none
+    begin = max(first, padded)
+    unbroken = "0" not in max(given, true)[:padded] and not any(map(eq, given[begin:end], true[begin:end]))
+    return (given[first:end], true[first:end]) if unbroken else None
 
 
 def _small_difference(given: str, true: str, sign: int = 1) -> int | None:

@@ -72,7 +72,8 @@ _TOUCHING = (
 )
 _END = rf"(?!{_LETTER}|{_MARK}[0-9])(?:(?=[)\]}}$\n])|(?![{_SPACE}])(?!{_TOUCHING})|(?=[{_SPACE}])(?![{_SPACE}](?:{_AFTER_A_SPACE})))"
 """Where a number may end."""
-_JOINED = rf"[0-9](?:[{_OPERATOR[1:-1]}*0-9A-Za-z_]++|{_MARK}[0-9]|{_LETTER}++|{_LAYOUT}[0-9])*+"
+_WORDLIKE = rf"[{_OPERATOR[1:-1]}*0-9A-Za-z_]"
+_JOINED = rf"[0-9]{_WORDLIKE}*+(?:(?:{_MARK}[0-9]|{_LAYOUT}[0-9]|{_LETTER}){_WORDLIKE}*+)*+"
 """A digit, and everything that is joined to it on its right."""
 
 
@@ -173,11 +174,8 @@ class Written(NamedTuple):
 
 def last(text: str) -> Written | None:
     """The number that holds the last digit of a text; None if that digit is in no whole number."""
-    backwards = _ANY_DIGIT.search(text[::-1])
-    if backwards is None:
-        return None
-    end = len(text) - backwards.start()
-    for length in (2**9, 2**15, end):
+    end = 1 + max(map(text.rfind, _DIGITS_OF_ANY_KIND))
+    for length in (2**9, 2**15, end) if end else ():
         start = max(0, end - length)
         found = next(iter(deque(_NUMBER_OR_JOINED.finditer(text, start), maxlen=1)), None)
         written = _written(text, found) if found and found.end() >= end else None
@@ -273,10 +271,10 @@ _HEAD = re.compile(rf"(?P<sign>[{_SIGN}])?(?:(?P<fraction>{_FRACTION_COMMAND}\{{
 _MAY_BEGIN, _MAY_BEGIN_SIGN = re.compile(_BEGIN), re.compile(_BEGIN_SIGN)
 _BREAK = re.compile(rf"[^0-9{_SPACE}{_THIN}.,:'\u2019\uff0c_\\!;{{}}]|[^0-9]{{4}}|[{_SPACE}](?!{_THREE})")
 """What no number goes on after, except by one of the short joints."""
-_ANY_DIGIT = re.compile(f"[0-9{_SUPERSCRIPT}]")
+_DIGITS_OF_ANY_KIND = "0123456789\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 _PLAIN = str.maketrans(
     {
-        **dict(zip("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789", strict=True)),
+        **dict(zip(_DIGITS_OF_ANY_KIND[10:], _DIGITS_OF_ANY_KIND[:10], strict=True)),
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\uff0d\u207b", "-"),
         "\u207a": "+",
     }

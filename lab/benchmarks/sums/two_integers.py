@@ -37,10 +37,18 @@ FormatFailure = Literal[
 ]
 FORMAT_FAILURES: tuple[FormatFailure, ...] = get_args(FormatFailure)
 
-_OTHERWISE_WRITTEN = re.compile(r"[+-]?\d+(?:[ \u00a0\u2009\u202f,\uff0c_'\u2019]\d+)*")
-_SCIENTIFIC = re.compile(r"[eE](?<=[0-9][eE])[+-]?[0-9]|10\s*+(?:\^|\*\*\s*+[0-9]|[⁰¹²³⁴-⁹])")
+_SEPARATORS = " \u00a0\u2009\u202f,\uff0c_'\u2019"
+_OTHERWISE_WRITTEN = re.compile(rf"[+-]?\d(?:[0-9{_SEPARATORS}]++|\d)*+(?<=\d)")
+_TWO_SEPARATORS = re.compile(f"[{_SEPARATORS}]{{2}}")
+# each begins with fixed characters, which re finds fast
+_SCIENTIFIC = (
+    re.compile(r"e(?<=[0-9]e)[+-]?[0-9]"),
+    re.compile(r"E(?<=[0-9]E)[+-]?[0-9]"),
+    re.compile(r"10\s*+(?:\^|\*\*\s*+[0-9]|[⁰¹²³⁴-⁹])"),
+)
 _EXPRESSION = re.compile(r"[0-9](?![0-9])[^0-9A-Za-z+]*\+[^0-9A-Za-z]*[0-9]")
-_WORD = re.compile(r"(?<![\\\w])[^\W\d_]")
+_DECIMAL = re.compile(r"\d")
+_WORD = re.compile(r"[^\W\d_](?<![\\\w].)")
 r"""The start of a word. A LaTeX command such as \boxed is not a word, nor is the px of 46px."""
 
 
@@ -93,11 +101,12 @@ def format_failure(completion: Completion) -> FormatFailure:
         return "truncated"
     if not text:
         return "empty"
-    if not any(map(str.isdigit, set(text))):
+    if not _DECIMAL.search(text) and not any(map(str.isdigit, set(text))):
         return "words"
-    if _OTHERWISE_WRITTEN.fullmatch(text):
+    if _OTHERWISE_WRITTEN.fullmatch(text) and not _TWO_SEPARATORS.search(text):
         return "not_ascii"
-    if _SCIENTIFIC.search(marked(text) or text):
+    place = marked(text) or text
+    if any(pattern.search(place) for pattern in _SCIENTIFIC):
         return "scientific_notation"
     if "=" in text or ("+" in text and _EXPRESSION.search(text)):
         return "shows_work"
