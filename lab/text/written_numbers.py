@@ -215,9 +215,10 @@ def _parts(digits: str) -> tuple[str, str | None] | None:
     """The digits before and after the point; None if they are not grouped in any known way."""
     if digits.isdigit():
         return digits, None
-    for usual, others in _USUAL_SEPARATORS.items():
-        for other in others:
-            digits = digits.replace(other, usual)
+    for separator, usual in _USUAL_SEPARATORS.items():
+        digits = digits.replace(separator, usual)
+    if "\t" in digits:
+        digits = digits.replace(",\t", ",")
     found = _GROUPED.fullmatch(digits)
     if found is None:
         return None
@@ -261,10 +262,8 @@ _GROUPED = re.compile(
 )
 _DECIMALS = ("plain", "english", "indian", "european", "comma")
 _USUAL_SEPARATORS = {
-    ",": ("{,}", ",\\,", ",\\!", ",\\:", ",\\;", "\uff0c"),
-    "\t": ("\\,", "\\!", "\\:", "\\;", *_THIN),
-    " ": ("\u00a0",),
-    "'": ("\u2019",),
+    **dict.fromkeys(("\\,", "\\!", "\\:", "\\;", *_THIN), "\t"),
+    **{"\u00a0": " ", "\u2019": "'", "{,}": ",", "\uff0c": ","},
 }
 _NO_SEPARATORS = str.maketrans("", "", ",.'_ \t")
 _HEAD = re.compile(rf"(?P<sign>[{_SIGN}])?(?:(?P<fraction>{_FRACTION_COMMAND}\{{ ?)|(?P<point>\.))?\Z")
