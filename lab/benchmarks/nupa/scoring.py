@@ -19,7 +19,7 @@ from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import TASKS
 from lab.numbers.taxonomy import classify
 from lab.text import formats
-from lab.text.answers import READINGS
+from lab.text.answers import ALL_READINGS
 from lab.text.notation import Notation
 from lab.text.wording import NotatedWording, Wording, wording_of
 
@@ -117,7 +117,7 @@ class Nupa(Benchmark[Problem]):
         task = task_of(item)
         readings = {}
         torn = self.wording.whole and not completion.shows_all_words
-        for reading in READINGS:
+        for reading in ALL_READINGS:
             given = None if torn else self.wording.extract(completion.text, task.answer, reading)
             scored = score(given, item.answer, task.answer)
             scored = scored._replace(exact_match=scored.exact_match and (completion.ended or not self.wording.whole))
