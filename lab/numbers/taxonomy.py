@@ -120,9 +120,10 @@ def _differing_run(given: str, true: str) -> tuple[str, str] | None:
     given, true = given.zfill(width), true.zfill(width)
     first = next(index for index in range(width) if given[index] != true[index])
     end = next(index for index in range(width, 0, -1) if given[index - 1] != true[index - 1])
-    padded = width - shorter  # one of them begins with so many zeros, and the other with none
-    begin = max(first, padded)
-    unbroken = "0" not in max(given, true)[:padded] and not any(map(eq, given[begin:end], true[begin:end]))
+    # The longer one is compared with the padding of the other in one step, because it may have a million digits.
+    padding = min(width - shorter, end)
+    begin = max(first, padding)
+    unbroken = "0" not in max(given, true)[:padding] and not any(map(eq, given[begin:end], true[begin:end]))
     return (given[first:end], true[first:end]) if unbroken else None
 
 

@@ -9,9 +9,9 @@ two_integers     questions as a user's message, so that a chat model needs --app
 carry_free       the same
 
 --metadata '{"problems_per_range": 100, "shots": 5, "problem_seed": 1}' changes what is asked (see OPTIONS). Use it to
-ask fewer questions; do not use --limit, which keeps only the shortest numbers. The answer to each question has the token
-budget that it has in `lab evaluate`: counted with the model's tokenizer if the model is local, and as one token per
-character if not. --gen_kwargs max_gen_toks=4096 sets another budget, for instance for a model that thinks.
+ask fewer questions; do not use --limit, which keeps only the shortest numbers. The answer to each question has the
+token budget that it has in `lab evaluate`: counted with the model's tokenizer if the model is local, and as one token
+per character if not. --gen_kwargs max_gen_toks=4096 sets another budget, for instance for a model that thinks.
 """
 
 import json

@@ -1,8 +1,8 @@
 r"""The number that a message ends with, however it is written: `final`, the third reading.
 
-It is the number in the last \boxed{...}. If there is no box, it is the last bold **...** that is only a number; if there
-is neither, it is the last number of the message. It is read whole (lab/text/written_numbers.py), or there is none: "12 +
-30 = 42." ends with 42, and "It takes 5 days, until 12:30" with no number.
+It is the number in the last \boxed{...}. If there is no box, it is the last bold **...** that is only a number; if
+there is neither, it is the last number of the message. It is whole, or there is none (lab/text/written_numbers.py):
+"12 + 30 = 42." ends with 42, and "It takes 5 days, until 12:30" with no number.
 """
 
 import re
@@ -17,7 +17,7 @@ _CONTENT = re.compile(rf"({_BRACES})\}}")
 _DIGIT = re.compile("[0-9]")
 _BOLD = re.compile(
     r"\*\*(?<![*0-9]\*\*)(?=[^*\n ][^*\n]*+)(?=[^0-9*\n]*+[0-9])"
-    r"((?:[^A-Za-z*\n]++|[eExX]|(?:carf[dtc]?|semit|todc)\\)++(?<! ))\*\*(?![*0-9])",
+    r"((?:[^A-Za-z*\n]++|[eExX]|(?:carf[dtc]?|semit|todc)\\)++(?<! ))\*\*(?![*0-9])"
 )
 """For the reversed text: bold without words. (A search for fixed characters is fast, so they come first.)"""
 

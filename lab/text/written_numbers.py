@@ -20,17 +20,18 @@ import re
 from collections import deque
 from typing import NamedTuple
 
-from lab.numbers.representations import Float, Fraction, Integer, Representation, Scientific
+from lab.numbers.representations import Float, Fraction, Integer, Representation
 
 _SIGN = "-+\u2010\u2011\u2012\u2013\u2212\uff0d"
 _SPACE = " \u00a0"
 _THIN = "\u2006\u2007\u2008\u2009\u200a\u202f"
 _LETTER = (
     r"[0-9A-Za-z_\u00aa\u00b2\u00b3\u00b5\u00b9\u00ba\u00bc-\u00be\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0600\u0620-\u0669"
-    r"\u066e-\u06d3\u0700-\u0963\u0966-\u0dff\u0f00-\u0fff\u10a0-\u1fff\u2070-\u209c\u2150-\u218b\u2c00-\u2dff]"
+    r"\u066e-\u06d3\u0700-\u0963\u0966-\u0dff\u0f00-\u0fff\u10a0-\u1fff\u2070-\u209c\u2150-\u218b\u2c00-\u2dff"
+    r"\u0e50-\u0e59\u0ed0-\u0ed9\uff10-\uff19]"
 )
-"""A letter or a digit of any kind, such as \u00b2 or \u00bd, except those of scripts that put no spaces between words: there, a
-number stands between letters."""
+"""A letter or a digit of any kind, such as ² or ½, except those of scripts that put no spaces between words, where a
+number stands between letters. (Ranges, because re searches them faster than \\w.)"""
 _OPERATOR = f"[{_SIGN}/\u2044\u2215^\u00d7\u00b7\u22c5]"
 _MARK = f"[.,:'\u2019\uff0c{_THIN}]"
 """Joins two digits, but ends a number if no digit follows."""
@@ -50,13 +51,14 @@ _SCALE = r"hundred|thousand|million|billion|trillion|quadrillion|lakh|crore|[百
 _THREE = "[0-9]{3}(?![0-9])"
 _GROUP_AND_SPACE = "|".join(rf"(?<=(?<![0-9.])[0-9]{{{n}}}[{_SPACE}])" for n in (1, 2, 3))
 
-_NOT_A_WORD, _NO_OPERATION = f"(?<!{_LETTER})", rf"(?<![{_OPERATOR[1:-1]}.\u221a\u8d1f])"
+_NOT_A_WORD, _NO_OPERATION = f"(?<!{_LETTER})", rf"(?<![{_OPERATOR[1:-1]}.\u221a\u8d1f])(?<!\^\()"
 _FREE = (
     rf"(?:(?<=[\n$\[(])"
     rf"|(?<![{_SPACE}])(?<![0-9]{_MARK})(?<!,\}})(?<!\\[,:;!])(?<!{_LETTER}\*)(?<![0-9)]\*\*)"
     r"(?<![\^_]\{)(?<!\}\{)(?<!frac\{)(?<!sqrt\{)"
     rf"|(?<=[{_SPACE}])(?<![0-9}}]/ )(?<![0-9}}] / )(?<!\}}\{{ )(?<!frac\{{ )(?<!minus )(?<!negative )"
-    rf"(?<![=:(\[] [-\u2212] )(?<![=:(\[][-\u2212] )(?!(?:{_GROUP_AND_SPACE}){_THREE}))"
+    rf"(?<![=:(\[] [-\u2212] )(?<![=:(\[][-\u2212] )(?!(?:{_GROUP_AND_SPACE}){_THREE})"
+    rf"(?!(?<=[0-9][{_SPACE}])[0-9]++{_SLASH}[0-9]))"
 )
 _BEGIN = _NOT_A_WORD + _NO_OPERATION + _FREE
 """Where an unsigned number may begin."""
@@ -64,13 +66,16 @@ _BEGIN_SIGN = rf"(?<!{_LETTER})(?<![)\]}}.])(?<!{_OPERATOR})(?<![0-9] )(?<!{_LET
 """Where a sign may begin a number; elsewhere it is an operator or a hyphen."""
 _AFTER_A_SPACE = (
     rf"[/\u2044\u2215][{_SPACE}]?[0-9(\\]|{_TIMES}10(?:\^|\*\*|[\u207a\u207b{_SUPERSCRIPT}])|\\?[%\u2030]"
-    rf"|{_FRACTION_COMMAND}|\\sqrt|\\pi\b|{_SCALE}|(?:{_GROUP_AND_SPACE}){_THREE}|[0-9]++{_SLASH}[0-9]"
+    rf"|{_FRACTION_COMMAND}|\\sqrt|\\pi(?![A-Za-z])|{_SCALE}|(?:{_GROUP_AND_SPACE}){_THREE}|[0-9]++{_SLASH}[0-9]"
 )
 _TOUCHING = (
     rf"{_LAYOUT}[0-9]|\.{{2,3}}[0-9]|{_OPERATOR}{{1,2}}(?:{_LETTER}|[({{\\])|\*\*?[0-9(\\]"
-    rf"|\*[A-Za-z]|\\(?:times|cdot|div)\b|{_AFTER_A_SPACE}"
+    rf"|\*[A-Za-z]|\\(?:times|cdot|div)(?![A-Za-z])|{_AFTER_A_SPACE}"
 )
-_END = rf"(?!{_LETTER}|{_MARK}[0-9])(?:(?=[)\]}}$\n])|(?![{_SPACE}])(?!{_TOUCHING})|(?=[{_SPACE}])(?![{_SPACE}](?:{_AFTER_A_SPACE})))"
+_END = (
+    rf"(?!{_LETTER}|{_MARK}[0-9])(?:(?=[)\]}}$\n])"
+    rf"|(?![{_SPACE}])(?!{_TOUCHING})|(?=[{_SPACE}])(?![{_SPACE}](?:{_AFTER_A_SPACE})))"
+)
 """Where a number may end."""
 _WORDLIKE = rf"[{_OPERATOR[1:-1]}*0-9A-Za-z_]"
 _JOINED = rf"[0-9]{_WORDLIKE}*+(?:(?:{_MARK}[0-9]|{_LAYOUT}[0-9]|{_LETTER}){_WORDLIKE}*+)*+"
@@ -141,8 +146,12 @@ class Written(NamedTuple):
     denominator: str | None = None
 
     def integer(self) -> str | None:
-        """Sign and digits, if the number is written as an integer; 15.0 is 15, but 1.5e1 is not."""
-        if self.exponent or self.denominator or (self.decimals or "").strip("0"):
+        """Sign and digits, if the number is written as an integer.
+
+        15.0 is the integer 15; 15.000 may be meant as 15 thousand, and 1.5e1 is not written as an integer.
+        """
+        decimals = self.decimals or ""
+        if self.exponent or self.denominator or decimals.strip("0") or len(decimals) == 3:
             return None
         return self.sign + self.whole
 
@@ -236,12 +245,13 @@ _SEPARATOR = rf"(?:[_.{_MARK[1:-1]}]|{_LAYOUT}|[{_SPACE}](?={_THREE}))"
 _DIGITS = rf"[0-9]++(?:{_SEPARATOR}[0-9]++)*+"
 _NUMBER_OR_JOINED = re.compile(
     rf"""(?:
-        (?<=frac\{{)(?P<top>{_DIGITS})\}}[ ]?\{{[ ]?(?P<bottom>{_DIGITS})[ ]?\}}
+        (?:(?<=frac\{{)|(?<=frac\{{[ ]))(?P<top>{_DIGITS})[ ]?\}}[ ]?\{{[ ]?(?P<bottom>{_DIGITS})[ ]?\}}
         | (?P<number>{_DIGITS})
         (?:
             {_SLASH}(?P<denominator>{_DIGITS})
             | [{_SPACE}](?P<plain_top>[0-9]++){_SLASH}(?P<plain_bottom>[0-9]++)
-            | [{_SPACE}]?{_FRACTION_COMMAND}\{{[ ]?(?P<latex_top>[0-9]++)[ ]?\}}[ ]?\{{[ ]?(?P<latex_bottom>[0-9]++)[ ]?\}}
+            | [{_SPACE}]?{_FRACTION_COMMAND}\{{[ ]?(?P<latex_top>[0-9]++)
+              [ ]?\}}[ ]?\{{[ ]?(?P<latex_bottom>[0-9]++)[ ]?\}}
             | (?:(?P<times>{_TIMES}10)|(?<=(?<![0-9])10)){_POWER}
             | [eE](?P<e>[{_SIGN}]?[0-9]++)
         )?+

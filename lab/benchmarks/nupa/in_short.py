@@ -15,7 +15,8 @@ _NAMED = 3
 
 
 def found(summary: NupaSummary) -> list[str]:
-    """Exact match over all questions in the strict, loose and final reading, and by representation, operation and range if there are several.
+    """Exact match over all questions in the strict, loose and final reading; if there are several, by representation,
+    operation and range.
 
     If rules are followed, a last line counts the first errors.
     """
