@@ -29,11 +29,10 @@ class BudgetedTask(ConfigurableTask):
         self._tokenizer = _loaded(known.get("tokenizer") or known.get("pretrained") or tokenizer_name)
         super().build_all_requests(tokenizer_name=tokenizer_name, **settings)
 
-    def construct_requests(self, doc: dict[str, Any], ctx: str, **settings: Any) -> Any:
+    def construct_requests(self, doc: dict[str, Any], ctx: str | list[str], **settings: Any) -> Instance:
         """See `Task`."""
-        request = super().construct_requests(doc, ctx, **settings)
-        assert isinstance(request, Instance)
-        prompt, kwargs = request.args
+        request: Any = super().construct_requests(doc, ctx, **settings)
+        prompt, kwargs = request.arguments
         if kwargs["max_gen_toks"] == self._longest:
             budget = budgets(doc["benchmark"], doc["problem_seed"], self._tokenizer)[doc["index"]]
             request.arguments = (prompt, {**kwargs, "max_gen_toks": budget})
