@@ -38,9 +38,9 @@ def classify(given: str, truth: str) -> ErrorClass:
     run = None if negative else _differing_run(digits, true)
     if run is None:
         return "value_nd"
-    if set(run[0]) == set(run[1]):
-        return "order_2d" if len(run[0]) == 2 else "value_nd"
-    difference = _small_difference(*run)
+    length, difference = len(run[0]), _small_difference(*run)
+    if (difference is not None or length == 2) and set(run[0]) == set(run[1]):
+        return "order_2d" if length == 2 else "value_nd"
     if difference is None:
         return "value_nd"
     return "carry_1d" if difference > 0 else "sub_1d"

@@ -149,7 +149,7 @@ API_PATTERNS = {"integer": r"\d+", "float": r"\d+\.\d+", "fraction": r"\d+/\d+",
 
 def _announced(text: str) -> str | None:
     """The text after "The answer is"; None if these words do not occur."""
-    words = _ANNOUNCEMENT.search(text)
+    words = _ANNOUNCEMENT.search(text) if "answer" in text.lower() else None
     return text[words.end() :] if words else None
 
 

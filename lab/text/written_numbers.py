@@ -77,8 +77,8 @@ _END = (
     rf"|(?![{_SPACE}])(?!{_TOUCHING})|(?=[{_SPACE}])(?![{_SPACE}](?:{_AFTER_A_SPACE})))"
 )
 """Where a number may end."""
-_WORDLIKE = rf"[{_OPERATOR[1:-1]}*0-9A-Za-z_]"
-_JOINED = rf"[0-9]{_WORDLIKE}*+(?:(?:{_MARK}[0-9]|{_LAYOUT}[0-9]|{_LETTER}){_WORDLIKE}*+)*+"
+_WORDLIKE = rf"[{_OPERATOR[1:-1]}{_MARK[1:-1]}*0-9A-Za-z_]"
+_JOINED = rf"[0-9]{_WORDLIKE}*+(?:(?:{_LAYOUT}[0-9]|{_LETTER}){_WORDLIKE}*+)*+"
 """A digit, and everything that is joined to it on its right."""
 
 
@@ -241,8 +241,8 @@ _LONGEST_MIXED = 2_000
 _LONGEST_JOINT = 40
 """More characters than any joint between the parts of a number has, except that groups of digits go on for ever."""
 
-_SEPARATOR = rf"(?:[_.{_MARK[1:-1]}]|{_LAYOUT}|[{_SPACE}](?={_THREE}))"
-_DIGITS = rf"[0-9]++(?:{_SEPARATOR}[0-9]++)*+"
+_RUN = rf"[0-9](?:[0-9_{_MARK[1:-1]}]*[0-9])?+"
+_DIGITS = rf"{_RUN}(?:(?:{_LAYOUT}|[{_SPACE}](?={_THREE})){_RUN})*+"
 _NUMBER_OR_JOINED = re.compile(
     rf"""(?:
         (?:(?<=frac\{{)|(?<=frac\{{[ ]))(?P<top>{_DIGITS})[ ]?\}}[ ]?\{{[ ]?(?P<bottom>{_DIGITS})[ ]?\}}
