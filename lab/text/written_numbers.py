@@ -33,7 +33,7 @@ _LETTER = (
 """A letter or a digit of any kind, such as ² or ½, except those of scripts that put no spaces between words, where a
 number stands between letters. (Ranges, because re searches them faster than \\w.)"""
 _OPERATOR = f"[{_SIGN}/\u2044\u2215^\u00d7\u00b7\u22c5]"
-_MARK = f"[.,:'\u2019\uff0c{_THIN}]"
+_MARK = f"[.,:~'\u2019\u2014\uff0c\uff1a\uff5e{_THIN}]"
 """Joins two digits, but ends a number if no digit follows."""
 _LAYOUT = r"(?:,?\\[,:;!]|\{,\})"
 """How LaTeX sets a space or a comma between two digits."""
@@ -51,7 +51,7 @@ _SCALE = r"hundred|thousand|million|billion|trillion|quadrillion|lakh|crore|[百
 _THREE = "[0-9]{3}(?![0-9])"
 _GROUP_AND_SPACE = "|".join(rf"(?<=(?<![0-9.])[0-9]{{{n}}}[{_SPACE}])" for n in (1, 2, 3))
 
-_NOT_A_WORD, _NO_OPERATION = f"(?<!{_LETTER})", rf"(?<![{_OPERATOR[1:-1]}.\u221a\u8d1f])(?<!\^\()"
+_NOT_A_WORD, _NO_OPERATION = f"(?<!{_LETTER})", rf"(?<![{_OPERATOR[1:-1]}.\u00b1\u221a\u8d1f])(?<!\^\()"
 _FREE = (
     rf"(?:(?<=[\n$\[(])"
     rf"|(?<![{_SPACE}])(?<![0-9]{_MARK})(?<!,\}})(?<!\\[,:;!])(?<!{_LETTER}\*)(?<![0-9)]\*\*)"
