@@ -1,6 +1,6 @@
 """List the tasks, models, configs or runs.
 
-lab list tasks               the 53 tasks, each with an example
+lab list tasks               the 53 tasks, each with an example, and what their prompts leave open
 lab list models              the names that model.name, engine.model.name and `lab ask` accept
 lab list configs             the configs that come with the lab
 lab list parts               what can be put into a pretrained model, with the keys of each part
@@ -38,6 +38,8 @@ def main(words: list[str]) -> None:
         if not listed:
             raise ConfigError(f"lab list {words[0]}: should be one of {', '.join([*LISTINGS, 'parts', 'lm-eval'])}")
         Console().print(listed(words[1:]).terminal())
+        if words[0] == "tasks":
+            Console().print(left_open().terminal())
 
 
 def tasks(_: Sequence[str] = ()) -> Table:
@@ -52,6 +54,18 @@ def tasks(_: Sequence[str] = ()) -> Table:
         lengths = f"{task.tested_lengths[0]}-{task.tested_lengths[-1]}"
         rows.append((key, lengths, operands, example.answer))
     return Table("Tasks", ("task", "digits", "operands", "answer"), rows, 4)
+
+
+def left_open() -> Table:
+    """What the prompts leave open about the answer and how the lab decides it, and the tasks that it concerns."""
+    from lab.numbers.tasks import TASKS
+
+    concerned: dict[str, list[str]] = {}
+    for key, task in TASKS.items():
+        for decision in task.left_open:
+            concerned.setdefault(decision, []).append(key)
+    rows = [(decision, ", ".join(keys)) for decision, keys in concerned.items()]
+    return Table("What the prompts leave open", ("decided", "tasks"), rows, 2)
 
 
 def models(_: Sequence[str] = ()) -> Table:

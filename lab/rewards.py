@@ -70,6 +70,11 @@ def nupa_loose(completions: Sequence[Any], **columns: Any) -> list[float]:
     return [float(found.exact_match) for found in _scores(completions, columns, "loose")]
 
 
+def nupa_final(completions: Sequence[Any], **columns: Any) -> list[float]:
+    """1 for each right answer in the final reading, which takes the last number, however it is written."""
+    return [float(found.exact_match) for found in _scores(completions, columns, "final")]
+
+
 def nupa_digits(completions: Sequence[Any], **columns: Any) -> list[float]:
     """The share of right digits (digit match, strict reading): a reward that also grows while answers are still
     wrong."""

@@ -7,7 +7,8 @@ from lab.command import COMMANDS
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
 from lab.config.parts import MODULES
-from lab.list import main, opening
+from lab.list import left_open, main, opening
+from lab.numbers.representations import Float, Integer
 from lab.numbers.tasks import TASKS
 from lab.runs import Run
 from lab.shipped import shipped_configs
@@ -20,6 +21,30 @@ def test_every_task_is_listed_with_an_example_that_is_right(capsys):
     assert all(f" {key} " in listed for key in TASKS)
     assert "50, 7287" in listed
     assert "7337" in listed
+
+
+def test_what_prompts_leave_open_is_decided_as_the_list_and_the_guide_say(capsys):
+    decided = {row[0]: str(row[1]).split(", ") for row in left_open().rows}
+    guide = (Path(__file__).parents[1] / "docs/guides/ask-and-list.md").read_text(encoding="utf-8")
+    for decision, tasks in decided.items():
+        assert f"| {decision} | {', '.join(f'`{task}`' for task in tasks)} |" in guide
+    # an example of each, from the task itself
+    for task, operands, answer in (
+        ("digit_max_integer", (Integer(5), Integer(23)), "25"),
+        ("digit_min_integer", (Integer(105), Integer(22)), "2"),
+        ("digit_add_integer", (Integer(95), Integer(15)), "0"),
+        ("digit_add_float", (Float.parse("44.418"), Float.parse("65.669")), "9.077"),
+        ("get_digit_float", (Float.parse("12.34"), Integer(2)), "3"),
+        ("length_float", (Float.parse("12.34"), None), "4"),
+        ("truediv_integer", (Integer(6), Integer(3)), "2/1"),
+        ("add_float", (Float.parse("1.5"), Float.parse("1.5")), "3.0"),
+        ("to_scient_integer", (Integer(300000), None), "3.0e5"),
+        ("sig_integer", (Integer(55445), Integer(4)), "5.545e4"),
+    ):
+        assert str(TASKS[task].solve(*operands)) == answer
+        assert any(task in tasks for tasks in decided.values())
+    main(["tasks"])
+    assert "leave open" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", shipped_configs().values(), ids=lambda path: path.stem)

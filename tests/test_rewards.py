@@ -26,6 +26,12 @@ def test_the_loose_reading_finds_the_answer_in_the_text():
     assert rewards.nupa_loose(answers, **columns(SUM)) == [1]
 
 
+def test_the_final_reading_takes_the_last_number_of_a_line_or_message():
+    chat = [[{"role": "assistant", "content": r"12 + 34 is $\boxed{46}$"}]]
+    assert rewards.nupa_final([" 12 + 34 = 46.", " 46, no: 47"], **columns(SUM, SUM)) == [1, 0]
+    assert rewards.nupa_final(chat, **columns(SUM)) == [1]
+
+
 def test_digit_match_rewards_half_a_sum():
     assert rewards.nupa_digits([" 36", " 4", " 46"], **columns(SUM, SUM, SUM)) == [0.5, 0, 1]
 

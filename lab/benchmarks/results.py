@@ -22,10 +22,10 @@ from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, mean_share, wilson
 from lab.runs import Record, Run
-from lab.text.answers import READINGS
+from lab.text.answers import ALL_READINGS, READINGS
 
 SUM_READINGS = (*READINGS, "final")
-"""The readings of single sums, in the order in which they are shown. Not every benchmark has the last one."""
+"""The readings of single sums, in the order in which they are shown. Runs of earlier versions may lack the last one."""
 
 VERSION = 1
 """The version of summary.json; increased if programs that read it must change."""
@@ -112,7 +112,8 @@ class Sample:
     prompt: str | list[dict[str, str]]
     completion: Completion
     readings: Mapping[str, Reading] = field(default_factory=dict)
-    """The readings by name: strict and loose, or "" if there is only one. Empty if the question was not answered."""
+    """The readings by name: strict, loose and others, or "" if there is only one. Empty if the question was not
+    answered."""
     remarks: Mapping[str, Any] = field(default_factory=dict)
     """What else the benchmark noted about the answer, such as the kind of a format failure."""
     model: str = ""
@@ -181,7 +182,7 @@ class Sample:
         index, model, prompt = rest.pop("index"), rest.pop("model", ""), rest.pop("prompt")
         completion = Completion(**{name: rest.pop(name) for name in Completion._fields if name in rest})
         _check_types(completion)
-        readings = {name: Reading.from_json(rest.pop(name)) for name in SUM_READINGS if name in rest}
+        readings = {name: Reading.from_json(rest.pop(name)) for name in ALL_READINGS if name in rest}
         if "given" in rest:
             parts = {name: rest.pop(name) for name in (*Reading._fields, "success") if name in rest}
             readings[""] = Reading.from_json(parts)
@@ -243,6 +244,12 @@ def answered(samples: Iterable[Sample]) -> list[Sample]:
 def parse_errors(samples: Iterable[Sample]) -> list[Sample]:
     """The answers that could not be read, for benchmarks that record the reason as a remark (`parse_error`)."""
     return [sample for sample in answered(samples) if sample.remarks.get("parse_error")]
+
+
+def shared_readings(samples: Iterable[Sample]) -> list[str]:
+    """The readings that all samples have, in the order in which they are shown; none if there are no samples."""
+    found = list(samples)
+    return [name for name in ALL_READINGS if found and all(name in sample.readings for sample in found)]
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
@@ -311,7 +318,8 @@ class Scores(Result):
 
 
 class Figures(Result):
-    """A group of NUPA samples: what was asked, and the scores in both readings (None if nothing was answered)."""
+    """A group of NUPA samples: what was asked, and the scores in each reading (None if nothing was answered, or if not
+    all samples have the reading, as in runs of earlier versions)."""
 
     lengths: tuple[int, int]
     """The shortest and the longest problem, in digits."""
@@ -319,13 +327,15 @@ class Figures(Result):
     api_errors: int
     strict: Scores | None = None
     loose: Scores | None = None
+    final: Scores | None = None
+    released: Scores | None = None
 
     @classmethod
     def of(cls, samples: Iterable[Sample]) -> Self:
         asked = list(samples)
         came = answered(asked)
         lengths = sorted({sample.length for sample in asked})
-        scores = {name: Scores.of(sample.readings[name] for sample in came) for name in READINGS} if came else {}
+        scores = {name: Scores.of(sample.readings[name] for sample in came) for name in shared_readings(came)}
         return cls(lengths=(lengths[0], lengths[-1]), asked=len(asked), api_errors=len(asked) - len(came), **scores)
 
     @property

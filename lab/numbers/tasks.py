@@ -256,6 +256,25 @@ class Task:
         return self.name in ("get_digit", "count", "sig")
 
     @property
+    def left_open(self) -> tuple[str, ...]:
+        """How the lab decides what the prompt leaves open about the answer; empty if it leaves nothing open."""
+        missing, dropped = "a missing digit counts as 0", "leading zeros, and those after the last decimal, are dropped"
+        decided = {
+            "digit_max": (missing,),
+            "digit_min": (missing, dropped),
+            "digit_add": (missing, dropped),
+            "get_digit": ("the decimal point has no position",) if self.representation is Float else (),
+            "length": ("the decimal point is no digit",) if self.representation is Float else (),
+            "sig": ("a half is rounded up",),
+        }
+        written = {
+            Float: ("a whole number has one decimal: 3 is 3.0",),
+            Fraction: ("a whole number is a fraction, too: 6/3 is 2/1",),
+            Scientific: ("there is always a decimal: 3e5 is 3.0e5",),
+        }
+        return decided.get(self.name, ()) + written.get(self.answer, ())
+
+    @property
     def tested_lengths(self) -> range:
         """The lengths that are tested. Shorter ones belong to training, "to make sure that unit rules can be included"
         (A.1.8).

@@ -8,6 +8,7 @@ Numbers are text throughout, because a model may answer with 100,000 digits, whi
 
 import re
 from collections.abc import Callable
+from operator import eq
 from typing import Literal, get_args
 
 ErrorClass = Literal["correct", "carry_1d", "sub_1d", "order_2d", "value_nd"]
@@ -37,9 +38,9 @@ def classify(given: str, truth: str) -> ErrorClass:
     run = None if negative else _differing_run(digits, true)
     if run is None:
         return "value_nd"
-    if set(run[0]) == set(run[1]):
-        return "order_2d" if len(run[0]) == 2 else "value_nd"
-    difference = _small_difference(*run)
+    length, difference = len(run[0]), _small_difference(*run)
+    if (difference is not None or length == 2) and set(run[0]) == set(run[1]):
+        return "order_2d" if length == 2 else "value_nd"
     if difference is None:
         return "value_nd"
     return "carry_1d" if difference > 0 else "sub_1d"
@@ -57,7 +58,8 @@ def unit_step(given: str, truth: str) -> bool:
 
 def same_value(given: str, truth: str) -> bool:
     """Whether both are the same number. Raises ValueError as `classify` does."""
-    return classify(given, truth) == "correct"
+    negative, digits, true = _parsed(given, truth)
+    return digits == true and not negative
 
 
 def off_by_one(given: str, truth: str) -> bool:
@@ -114,11 +116,15 @@ def _differing_run(given: str, true: str) -> tuple[str, str] | None:
 
     The numbers must differ.
     """
-    width = max(len(given), len(true))
+    width, shorter = max(len(given), len(true)), min(len(given), len(true))
     given, true = given.zfill(width), true.zfill(width)
-    differing = [index for index, (g, t) in enumerate(zip(given, true, strict=True)) if g != t]
-    first, end = differing[0], differing[-1] + 1
-    return (given[first:end], true[first:end]) if len(differing) == end - first else None
+    first = next(index for index in range(width) if given[index] != true[index])
+    end = next(index for index in range(width, 0, -1) if given[index - 1] != true[index - 1])
+    # The longer one is compared with the padding of the other in one step, because it may have a million digits.
+    padding = min(width - shorter, end)
+    begin = max(first, padding)
+    unbroken = "0" not in max(given, true)[:padding] and not any(map(eq, given[begin:end], true[begin:end]))
+    return (given[first:end], true[first:end]) if unbroken else None
 
 
 def _small_difference(given: str, true: str, sign: int = 1) -> int | None:

@@ -4,12 +4,13 @@
     inspect eval lab/two_integers lab/carry_free --model openai-api/SERVICE/MODEL
 
 -T sets the arguments of the functions below. Use them to ask fewer questions; do not use --limit, which keeps only the
-shortest numbers. All answers of a task have the same token budget, counted as one token per character; --max-tokens
-8192 raises it, for instance for a model that thinks.
+shortest numbers. The answer to each question has the token budget that it has in `lab evaluate`: counted with the
+model's tokenizer if the model is local, and as one token per character if not. --max-tokens 8192 sets another budget,
+for instance for a model that thinks. Models answer greedily, unless --temperature says otherwise.
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import Sample
@@ -20,15 +21,18 @@ from inspect_ai.model import (
     ChatMessageUser,
     ContentReasoning,
     GenerateConfig,
+    Model,
     ModelOutput,
+    get_model,
 )
+from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.scorer import Score, Scorer, Target, grouped, mean, scorer, stderr
-from inspect_ai.solver import TaskState
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
-from lab.plugins.shared import VERSION, completed, figures, open_cached
+from lab.plugins.shared import VERSION, budget, budgets, completed, figures, open_cached
 from lab.text.examples import Prompt
 
 # Inspect puts the package's name before the task's only if it knows that the package is installed. It does not know
@@ -95,11 +99,43 @@ def _task(config: NupaConfig | TwoIntegersConfig | CarryFreeConfig, seed: int) -
     by_task = [grouped(mean(), "group", all=False)] if config.kind == "nupa" else []
     return Task(
         samples,
+        solver=within_budget(text, seed),
         scorer=readings(text, seed),
         metrics={"*": [mean(), stderr(), *by_task]},
-        config=GenerateConfig(temperature=0, max_tokens=max(request.max_tokens for request in requests)),
+        config=GenerateConfig(temperature=0, max_tokens=budget(benchmark)),
         version=VERSION,
     )
+
+
+@solver
+def within_budget(benchmark: str, seed: int) -> Solver:
+    """Generates an answer with the lab's own budget for its question, greedily.
+
+    What the command line says about max_tokens and temperature goes first.
+
+    Args:
+        benchmark: the benchmark's config in JSON.
+        seed: the seed from which problems are drawn.
+    """
+    longest = budget(open_cached(benchmark, seed))
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        model, asked = get_model(), active_generate_config()
+        settings = {}
+        if asked.max_tokens == longest:
+            settings["max_tokens"] = budgets(benchmark, seed, _tokenizer(model))[state.metadata["index"]]
+        if asked.temperature == 0 and getattr(model.api, "do_sample", False):
+            # transformers refuses temperature 0; to sample from the most likely token alone is the same
+            settings |= {"temperature": 1.0, "top_k": 1}
+        return await generate(state, **settings)
+
+    return solve
+
+
+def _tokenizer(model: Model) -> Any:
+    """The tokenizer of a local Hugging Face model; None for all others."""
+    found = getattr(model.api, "tokenizer", None)
+    return found if hasattr(found, "encode") else None
 
 
 @scorer(metrics={"*": [mean(), stderr()]})

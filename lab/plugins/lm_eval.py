@@ -9,9 +9,9 @@ two_integers     questions as a user's message, so that a chat model needs --app
 carry_free       the same
 
 --metadata '{"problems_per_range": 100, "shots": 5, "problem_seed": 1}' changes what is asked (see OPTIONS). Use it to
-ask fewer questions; do not use --limit, which keeps only the shortest numbers. All answers of a task have the same
-token budget, counted as one token per character; --gen_kwargs max_gen_toks=4096 raises it, for instance for a model
-that thinks.
+ask fewer questions; do not use --limit, which keeps only the shortest numbers. The answer to each question has the
+token budget that it has in `lab evaluate`: counted with the model's tokenizer if the model is local, and as one token
+per character if not. --gen_kwargs max_gen_toks=4096 sets another budget, for instance for a model that thinks.
 """
 
 import json
@@ -130,6 +130,7 @@ def _task(
 ) -> dict[str, Any]:
     return {
         "task": name,
+        "class": _Function("lab.plugins.lm_eval_task.BudgetedTask"),
         "custom_dataset": _Function("lab.plugins.lm_eval.questions"),
         "dataset_kwargs": {"benchmark": benchmark},
         "test_split": "test",

@@ -1,24 +1,28 @@
-"""What both plugins need: a benchmark from its config, and the figures of an answer from the tool's own engine."""
+"""What both plugins need: a benchmark from its config, the budgets of its answers, and the figures of an answer."""
 
 from functools import cache
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
 from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.opening import open_benchmark
-from lab.benchmarks.results import Scored
+from lab.benchmarks.results import SUM_READINGS, Scored
 from lab.config.evaluation import BenchmarkConfig
 from lab.inference.engine import Completion
 from lab.text.answers import without_thoughts
 
 Config: TypeAlias = Annotated[BenchmarkConfig, Field(discriminator="kind")]
 
-VERSION = 1
+VERSION = 2
 """Must be increased if a question or a score changes."""
 
-NUPA_METRICS = {"exact_match_strict": True, "exact_match_loose": True, "digit_match": True, "dlength": False}
-SUM_METRICS = {"success_strict": True, "success_loose": True}
+NUPA_METRICS = {
+    **dict.fromkeys((f"exact_match_{reading}" for reading in SUM_READINGS), True),
+    "digit_match": True,
+    "dlength": False,
+}
+SUM_METRICS = dict.fromkeys((f"success_{reading}" for reading in SUM_READINGS), True)
 """For each metric, whether higher is better. Digit match and dlength are those of the strict reading."""
 
 
@@ -36,17 +40,26 @@ def completed(text: str, reasoning: str = "", finish_reason: str = "stop") -> Co
 
 def figures(scored: Scored) -> dict[str, float]:
     """The numbers of a score: those of NUPA_METRICS or of SUM_METRICS."""
-    strict, loose = scored.readings["strict"], scored.readings["loose"]
+    strict, right = scored.readings["strict"], {name: float(r.exact_match) for name, r in scored.readings.items()}
     if strict.digit_match is None or strict.dlength is None:
-        return {"success_strict": float(strict.exact_match), "success_loose": float(loose.exact_match)}
-    return {
-        "exact_match_strict": float(strict.exact_match),
-        "exact_match_loose": float(loose.exact_match),
-        "digit_match": strict.digit_match,
-        "dlength": float(strict.dlength),
-    }
+        return {f"success_{name}": right[name] for name in SUM_READINGS}
+    matches = {f"exact_match_{name}": right[name] for name in SUM_READINGS}
+    return {**matches, "digit_match": strict.digit_match, "dlength": float(strict.dlength)}
 
 
 def budget(benchmark: Benchmark) -> int:
-    """The largest number of tokens that any answer of a benchmark may have."""
+    """The largest number of tokens that any answer of a benchmark may have, if each character is a token."""
     return max(request.max_tokens for request in benchmark.requests())
+
+
+@cache
+def budgets(config: str, seed: int, tokenizer: Any = None) -> list[int]:
+    """The number of tokens that each answer of a benchmark may have: the same as in `lab evaluate`.
+
+    Args:
+        config: the benchmark's config in JSON.
+        seed: the seed from which problems are drawn.
+        tokenizer: the model's tokenizer; without it, each character counts as a token.
+    """
+    count = len if tokenizer is None else lambda text: len(tokenizer.encode(text, add_special_tokens=False))
+    return [request.max_tokens for request in open_cached(config, seed).requests(count)]

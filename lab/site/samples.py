@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.benchmarks.nupa import summary
-from lab.benchmarks.results import SUM_READINGS
 from lab.numbers.representations import Integer, Representation, split_parts
 from lab.numbers.tasks import TASKS
 from lab.numbers.taxonomy import INTEGER, classify
 from lab.numbers.taxonomy import OUTCOMES as OUTCOMES_OF_SUMS
 from lab.site.scripts import write_script
 from lab.site.series import SUMS
+from lab.text.answers import ALL_READINGS
 
 Sample = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ FACT = 300
 """The maximum number of characters in a fact, such as an operand."""
 
 _TOLD = {"index", "task", "task_key", "representation", "length", "digits", "prompt", "text", "reasoning", "answer"}
-_TOLD |= {*SUM_READINGS, "outcome", "given", "exact_match", "asked", "success", "digit_match", "dlength", "api_error"}
+_TOLD |= {*ALL_READINGS, "outcome", "given", "exact_match", "asked", "success", "digit_match", "dlength", "api_error"}
 _TOLD |= {"error", "model"}
 """Fields that have a place of their own on a card; the other fields are its facts."""
 
@@ -152,7 +152,7 @@ def outcome(sample: Sample) -> str:
 
 def card(sample: Sample, ended: str) -> dict[str, Any]:
     """What is shown of one sample, with complete texts."""
-    read = {name: sample[name] for name in SUM_READINGS if isinstance(sample.get(name), dict)} or {"strict": sample}
+    read = {name: sample[name] for name in ALL_READINGS if isinstance(sample.get(name), dict)} or {"strict": sample}
     given = {name: found.get("given") for name, found in read.items()}
     reading = next((name for name, text in given.items() if text is not None), None)
     answer = str(sample["answer"])

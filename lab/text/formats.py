@@ -57,16 +57,22 @@ class TextFormat(Wording):
         return " " + "".join(self._notation.answer(problem, seed))
 
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
-        """The answer with its digits in natural order, as in `lab.text.answers.extract`, or None if there is none."""
+        """The answer with its digits in natural order, whole, or None if there is none.
+
+        In a number format, `final` reads as `loose` does, and `released` as `strict` does.
+        """
         written = self._written(representation)
-        match = written.number.match(text.strip()) if reading == "strict" else written.search(text)
-        read = match and self._notation.read(_WORD.findall(match.group()), representation)
+        at_start = reading in ("strict", "released")
+        match = written.number.match(text.strip()) if at_start else written.search(text)
+        if match is None or _GOES_ON.match(match.string, match.end()):
+            return None
+        read = self._notation.read(_WORD.findall(match.group()), representation)
         return read if read and representation.pattern.fullmatch(read) else None
 
     def decided(self, text: str, representation: Representation) -> bool:
         """Whether no further text can change either reading."""
         match = self._written(representation).search(text)
-        if match is None or match.end() == len(text):
+        if match is None or _MAY_GO_ON.fullmatch(text, match.end()):
             return False
         return self.config.index_hints != "both" or not _BEGUN_HINT.fullmatch(text, match.end())
 
@@ -106,6 +112,11 @@ def writable(config: FormatConfig) -> list[Task]:
     every = list(TASKS.values())
     return [task for task in every if task.name != "sig"] if config.pad in ("answer", "all") else every
 
+
+_GOES_ON = re.compile("[./,:'e]?[0-9]|[A-Za-z_%]")
+"""What makes a number only a part of something else."""
+_MAY_GO_ON = re.compile("[./,:'e]?")
+"""An end of a text after which such a thing may still follow."""
 
 _BEGUN_HINT = re.compile(r"<(\d+(\.(\d+>?)?)?)?")
 """A hint or the beginning of one, after which another digit of the number may follow."""

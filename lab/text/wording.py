@@ -67,7 +67,15 @@ class Wording:
         return Example(prompt, self.completion(problem, seed), problem)
 
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
-        """The answer in what a model wrote, with its digits in natural order; None if there is none."""
+        """The answer in what a model wrote, with its digits in natural order; None if there is none.
+
+        Raw text goes on after the answer, so `final` and `released` end with the line. As in the released code, what
+        is read begins after the first " = "; the first of these characters is the end of the prompt.
+        """
+        if reading == "final":
+            text = answers.answering_line(text)
+        elif reading == "released":
+            text = f" ={answers.answering_line(text)}".partition(" = ")[2]
         return answers.extract(text, representation, reading)
 
     def decided(self, text: str, representation: Representation) -> bool:
@@ -97,11 +105,12 @@ class ChatWording(Wording):
         return (*turns, Message("user", prompts.prompt(problem)))
 
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
-        """The strict reading takes the message as it is. The loose reading begins after "The answer is", or else after
-        the first "=", if the message has one: "12 + 30 = 42" answers 42. (In base prompts, the "=" is in the prompt.)
+        """The strict and the final reading take the message as it is. The others begin after "The answer is"; if these
+        words do not occur, the loose one begins after the first "=": "12 + 30 = 42" answers 42. (In base prompts, the
+        "=" is in the prompt.)
         """
         announced = _announced(text)
-        if reading == "loose" and announced is not None:
+        if reading in ("loose", "released") and announced is not None:
             text = announced
         elif reading == "loose" and "=" in text:
             text = text.partition("=")[2]
@@ -123,9 +132,9 @@ class ApiWording(ChatWording):
         return (system, *super().prompt(problem, seed))  # type: ignore[return-value]
 
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
-        """Both readings begin after "The answer is", if the message contains these words."""
+        """All readings but the final one begin after "The answer is", if the message contains these words."""
         announced = _announced(text)
-        if announced is not None:
+        if reading != "final" and announced is not None:
             return answers.extract(announced, representation, reading)
         return super().extract(text, representation, reading)
 
@@ -140,7 +149,7 @@ API_PATTERNS = {"integer": r"\d+", "float": r"\d+\.\d+", "fraction": r"\d+/\d+",
 
 def _announced(text: str) -> str | None:
     """The text after "The answer is"; None if these words do not occur."""
-    words = _ANNOUNCEMENT.search(text)
+    words = _ANNOUNCEMENT.search(text) if "answer" in text.lower() else None
     return text[words.end() :] if words else None
 
 
@@ -163,11 +172,14 @@ class RuleFollowing(Wording):
         return rule_following.completion(problem, self.rules)
 
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
-        """Only what follows "So the answer is" counts; numbers in the trace are not answers."""
+        """Only what follows "So the answer is" counts; numbers in the trace are not answers. If these words do not
+        occur, the released code reads the whole text."""
         if not self.traced:
             return super().extract(text, representation, reading)
-        _, ended, text = text.partition(ANSWER)
-        return answers.extract(text, representation, reading) if ended else None
+        trace, ended, answer = text.partition(ANSWER)
+        if not ended:
+            return answers.extract(trace, representation, reading) if reading == "released" else None
+        return answers.extract(answers.answering_line(answer), representation, reading)
 
     def decided(self, text: str, representation: Representation) -> bool:
         return answers.decided(text.partition(ANSWER)[2] if self.traced else text, representation)
@@ -197,6 +209,7 @@ class NotatedWording(Wording):
         return " ".join(self.notation.answer(problem, seed))
 
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
+        """All readings are the same, because a notation has only one way to write a number."""
         return self.notation.read(text.split(), representation)
 
     def decided(self, text: str, representation: Representation) -> bool:

@@ -124,7 +124,7 @@ def test_thoughts_and_a_spent_budget_reach_the_score(tmp_path):
     for sample in log.samples:
         scored = sample.scores["readings"].metadata
         assert (scored["parse_error"], scored["right_in_text"]) == ("truncated", ["reasoning"])
-        assert sample.scores["readings"].value == {"success_strict": 0, "success_loose": 0}
+        assert sample.scores["readings"].value == {"success_strict": 0, "success_loose": 0, "success_final": 0}
 
 
 def _carry_free():
@@ -142,6 +142,33 @@ def test_inspect_knows_the_tasks_as_lab_slash_name(tmp_path):
     log = run("lab/two_integers", lambda messages: "1", tmp_path, task_args={"problems": 2})
     assert log.eval.task == "lab/two_integers"
     assert means(log)["success_strict"]["mean"] == 0
+
+
+@pytest.mark.parametrize("name", ["nupa", "two_integers"])
+def test_a_local_model_has_the_same_figures_and_the_same_budgets_as_in_the_lab(tmp_path, sevens, in_the_lab, name):
+    config = {
+        "nupa": NupaConfig(tasks=["add_integer", "max_float"], problems_per_range=2, setting="chat"),
+        "two_integers": TwoIntegersConfig(problems=3),
+    }[name]
+    task = two_integers(3, seed=3) if name == "two_integers" else nupa(["add_integer", "max_float"], 2, seed=3)
+    found = means(local(task, sevens, tmp_path))
+    assert {name: metrics["mean"] for name, metrics in found.items()} == pytest.approx(
+        in_the_lab(config.model_dump_json(), 3)
+    )
+
+
+def test_what_the_user_says_about_budget_and_temperature_goes_first(tmp_path, sevens):
+    log = local(nupa("add_integer", 1), sevens, tmp_path, max_tokens=40, temperature=0.5)
+    assert {sample.output.completion for sample in log.samples} == {"7" * 80}
+    assert log.plan.config.temperature == 0.5
+
+
+def local(task, folder, logs, **settings):
+    """The log of an eval of a model on disk, with Inspect's own Hugging Face provider."""
+    model = get_model("hf/sevens", model_path=str(folder), device="cpu")
+    (log,) = evaluate(task, model=model, log_dir=str(logs), display="none", **settings)
+    assert log.status == "success", log.error
+    return log
 
 
 def test_the_entry_point_leads_to_the_tasks():

@@ -82,7 +82,7 @@ def test_lm_eval_loads_every_task(folder):
         doc = task.eval_docs[0]
         asked = open_cached(doc["benchmark"], doc["problem_seed"]).requests()
         assert len(task.eval_docs) == len(asked) > 1
-        # The one budget of a task holds for all of its lengths.
+        # What lm-eval shows as the task's budget is enough for all of its lengths.
         assert max(r.max_tokens for r in asked) <= task.config.generation_kwargs["max_gen_toks"]
 
 
@@ -115,6 +115,41 @@ def test_lm_eval_finds_the_numbers_that_the_benchmarks_find(folder):
     assert add["exact_match_strict,none"] == 6 / 16
     assert add["exact_match_loose,none"] == 11 / 16
     assert (sums["success_strict,none"], sums["success_loose,none"]) == (3 / 7, 5 / 7)
+    assert (add["exact_match_final,none"], sums["success_final,none"]) == (11 / 16, 5 / 7)
+
+
+@pytest.mark.parametrize("metric", ["dlength", "exact_match_final", "success_final"])
+def test_a_local_model_has_the_same_figures_and_the_same_budgets_as_in_the_lab(folder, sevens, in_the_lab, metric):
+    nupa = metric != "success_final"
+    # lm_eval hands on the arguments of the model as metadata
+    options = {"problems_per_range": 2, "problems": 3, "problem_seed": 3, "pretrained": str(sevens)}
+    results = lm_eval.simple_evaluate(
+        "hf",
+        model_args={"pretrained": str(sevens), "dtype": "float32", "device": "cpu"},
+        tasks=["nupa_add_integer", "nupa_max_float"] if nupa else ["two_integers"],
+        task_manager=manager(folder, **options),
+        bootstrap_iters=0,
+        apply_chat_template=not nupa,
+    )
+    assert results
+    for task in ("add_integer", "max_float") if nupa else ("two_integers",):
+        config = NupaConfig(tasks=[task], problems_per_range=2) if nupa else TwoIntegersConfig(problems=3)
+        expected = in_the_lab(config.model_dump_json(), 3)
+        found = results["results"][f"nupa_{task}" if nupa else task]
+        assert found[f"{metric},none"] == pytest.approx(expected[metric])
+
+
+def test_a_budget_of_the_users_own_goes_before_the_labs(folder, sevens):
+    results = lm_eval.simple_evaluate(
+        "hf",
+        model_args={"pretrained": str(sevens), "dtype": "float32", "device": "cpu"},
+        tasks=["nupa_add_integer"],
+        task_manager=manager(folder, problems_per_range=1),
+        bootstrap_iters=0,
+        gen_kwargs={"max_gen_toks": 40},
+    )
+    assert results
+    assert {answer[0] for sample in results["samples"]["nupa_add_integer"] for answer in sample["resps"]} == {"7" * 80}
 
 
 def text(prompt):

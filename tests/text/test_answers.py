@@ -9,7 +9,7 @@ from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.sampling import Cell, block, task_of
 from lab.numbers.tasks import TASKS
 from lab.numbers.taxonomy import classify
-from lab.text.answers import READINGS, decided, without_thoughts
+from lab.text.answers import ALL_READINGS, READINGS, decided, without_thoughts
 from lab.text.wording import wording_of
 from tests.text.linear import ATOMS, assert_linear
 
@@ -28,11 +28,12 @@ def extract(text, representation, reading, setting="base"):
         (" 1287.\nSo", Integer, "1287", "1287"),
         (" the answer is 42", Integer, None, "42"),
         (" $42$", Integer, None, "42"),
-        (" -3", Integer, None, "3"),
+        (" -3", Integer, None, None),  # a number is read whole or not at all
+        (" 5,000 or 6", Integer, None, "6"),
         (" 12", Float, None, None),
-        (" 12.5.3", Float, "12.5", "12.5"),
+        (" 12.5.3", Float, None, None),
         (" is 3/4", Fraction, None, "3/4"),
-        (" 1.5e-8", Scientific, None, None),  # the released code reads 1.5e8
+        (" 1.5e-8", Scientific, None, None),
         (" 1.5e8", Scientific, "1.5e8", "1.5e8"),
         (" ٣", Integer, None, None),
         ("", Integer, None, None),
@@ -55,9 +56,9 @@ def test_what_is_read_is_of_the_grammar_and_in_the_text(text, representation):
     st.text(st.sampled_from("0123456789./e -=x\n"), max_size=20),
     representations,
 )
-def test_once_decided_nothing_that_follows_changes_either_reading(begun, rest, representation):
+def test_once_decided_nothing_that_follows_changes_any_reading(begun, rest, representation):
     if decided(begun, representation):
-        for reading in READINGS:
+        for reading in ALL_READINGS:
             assert extract(begun + rest, representation, reading) == extract(begun, representation, reading)
 
 
@@ -88,7 +89,8 @@ def test_thoughts_are_no_part_of_the_answer():
     assert without_thoughts("12 and 30 make 42.</think>\n42") == ("\n42", "12 and 30 make 42.")
     assert not decided("<think>\n12 + 3", Integer)
     assert not decided("<think>12 + 3</think> 1", Integer)
-    assert decided("<think>12 + 3</think> 15.", Integer)
+    assert not decided("<think>12 + 3</think> 15.", Integer)  # it may become 15.5, or 15. No, 16
+    assert decided("<think>12 + 3</think> 15.\n", Integer)
 
 
 @pytest.mark.slow
@@ -155,7 +157,51 @@ def test_what_is_thought_decided_and_scored_takes_time_in_proportion_to_the_text
         assert_linear(whole, atom, longest=2**14, seconds=0.3)
 
 
-@given(st.text(st.sampled_from("0123456789./e -=x\n\u0663"), max_size=40), representations)
-def test_the_loose_reading_is_the_first_match_of_the_grammar(text, representation):
-    match = representation.pattern.search(text)
-    assert extract(text, representation, "loose") == (match and match.group())
+@given(
+    st.lists(st.from_regex(r"[0-9]{1,3}|[0-9]\.[0-9]|[0-9]/[0-9]|[0-9]\.[0-9]e[0-9]|is", fullmatch=True)),
+    representations,
+)
+def test_the_loose_reading_is_the_first_word_of_the_grammar(words, representation):
+    expected = next((word for word in words if representation.pattern.fullmatch(word)), None)
+    assert extract(", ".join(words), representation, "loose") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "representation", "setting", "released"),
+    [
+        (" 42", Integer, "base", "42"),
+        ("42", Integer, "base", None),  # only " = " with both spaces is found, and the first ends the prompt
+        (" 5,000", Integer, "base", "5"),
+        (" 5.5", Integer, "base", "5"),
+        (" 5e3", Integer, "base", "5"),
+        (" -5", Integer, "base", None),
+        (" 1.5e-8", Scientific, "base", "1.5e8"),
+        (" 1.5E+8", Scientific, "base", "1.5e8"),
+        (" 1.5e-8", Float, "base", "1.5"),
+        ("12 + 30 = 42", Integer, "base", "42"),
+        (" \u0663", Integer, "base", None),
+        (" is 42", Integer, "base", None),
+        ("The answer is 42, as 12 + 30 = 42", Integer, "api", "42"),
+        ("42.5", Integer, "chat", "42"),
+        ("12 + 30 = 42", Integer, "chat", "12"),
+        ("So the answer is 42.5", Integer, "rule_following", "42"),
+        ("42", Integer, "rule_following", "42"),
+    ],
+)
+def test_the_released_code_reads_less_than_a_whole_number(text, representation, setting, released):
+    assert extract(text, representation, "released", setting) == released
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "final"),
+    [
+        ("The answer is 12 + 30 = 42.", "chat", "42"),
+        ("12 + 30 is 42.\nIt is **42**, and not 43", "chat", "42"),
+        ("The answer is 41, sorry: 42", "api", "42"),
+        (" 12 + 30 = 42\nAdd two numbers: 1 + 2 = 3", "base", "42"),  # a model that continues raw text asks on
+        ("\n\n42 apples\n7", "base", "42"),
+        ("3 1\nSo the answer is 41, no: 42.\n12", "rule_following", "42"),
+    ],
+)
+def test_the_final_reading_takes_a_whole_message_or_the_line_of_raw_text_in_which_it_answers(text, setting, final):
+    assert extract(text, Integer, "final", setting) == final

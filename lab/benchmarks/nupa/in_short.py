@@ -15,21 +15,24 @@ _NAMED = 3
 
 
 def found(summary: NupaSummary) -> list[str]:
-    """Exact match over all questions in both readings, and by representation, operation and range if these differ.
+    """Exact match over all questions in the strict, loose and final reading, and by representation, operation and range
+    if these differ.
 
     If rules are followed, a last line counts the first errors.
     """
     shares = _by(summary, lambda task, part: "all")
     if not shares:
         return ["no question was answered"]
-    right, loose = shares["all"], _by(summary, lambda task, part: "all", "loose")["all"]
+    right = shares["all"]
+    others = {name: _by(summary, lambda task, part: "all", name).get("all") for name in ("loose", "final")}
+    otherwise = ", ".join(f"with the {name} reading {percent(share)}" for name, share in others.items() if share)
     groups = {
         "representation": _by(summary, lambda task, part: task.representation.name),
         "operation": _by(summary, lambda task, part: task.name),
         "range": _by(summary, lambda task, part: part),
     }
     return [
-        f"exact match, % (95 % interval), n={right.n}: {percent(right)}; with the loose reading {percent(loose)}",
+        f"exact match, % (95 % interval), n={right.n}: {percent(right)}; {otherwise}",
         *(f"by {name}: {ranked(parts)}" for name, parts in groups.items() if _differ(parts)),
         *_first_errors(summary),
     ]

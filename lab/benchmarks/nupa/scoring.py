@@ -16,10 +16,10 @@ from lab.errors import TaskError
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.metrics import score
 from lab.numbers.sampling import Problem, task_of
-from lab.numbers.tasks import TASKS
+from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import classify
 from lab.text import formats
-from lab.text.answers import READINGS
+from lab.text.answers import ALL_READINGS
 from lab.text.notation import Notation
 from lab.text.wording import NotatedWording, Wording, wording_of
 
@@ -115,16 +115,24 @@ class Nupa(Benchmark[Problem]):
         """The score in every reading; for integer sums and differences, with the class of the error."""
         item = self.problems[index]
         task = task_of(item)
-        readings = {}
         torn = self.wording.whole and not completion.shows_all_words
-        for reading in READINGS:
-            given = None if torn else self.wording.extract(completion.text, task.answer, reading)
-            scored = score(given, item.answer, task.answer)
-            scored = scored._replace(exact_match=scored.exact_match and (completion.ended or not self.wording.whole))
-            if task.key in summary.CLASSIFIED:
-                scored = scored._replace(error="parse_error" if given is None else classify(given, item.answer))
-            readings[reading] = Reading(given, *scored)
+        given = {
+            reading: None if torn else self.wording.extract(completion.text, task.answer, reading)
+            for reading in ALL_READINGS
+        }
+        counts = completion.ended or not self.wording.whole
+        scored = {answer: _reading(answer, item, task, counts) for answer in set(given.values())}
+        readings = {reading: scored[answer] for reading, answer in given.items()}
         return Scored(readings, self.wording.remarks(completion.text, item))
 
     def summarize(self, samples: Sequence[Sample]) -> NupaSummary:
         return summary.summarize(samples, self.left_out)
+
+
+def _reading(given: str | None, item: Problem, task: Task, counts: bool) -> Reading:
+    """The score of an answer; `counts`: whether it can be an exact match."""
+    scored = score(given, item.answer, task.answer)
+    scored = scored._replace(exact_match=scored.exact_match and counts)
+    if task.key in summary.CLASSIFIED:
+        scored = scored._replace(error="parse_error" if given is None else classify(given, item.answer))
+    return Reading(given, *scored)

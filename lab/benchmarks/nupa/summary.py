@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from lab.benchmarks.nupa.problems import has_enough
-from lab.benchmarks.results import Digits, Figures, NupaSummary, Sample, TaskSummary, answered, grouped
+from lab.benchmarks.results import Digits, Figures, NupaSummary, Sample, TaskSummary, answered, grouped, shared_readings
 from lab.numbers.metrics import METRICS, PERFORMANCE_PRESERVING, WELL_LEARNED, contiguous_passing, longest_passing
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import HARD, TASKS, Task
@@ -35,7 +35,8 @@ def _summary(task: Task, samples: Sequence[Sample], left_out: int) -> TaskSummar
         "domains": {name: Figures.of(members) for name, members in domains.items() if members},
         "lengths": {length: Figures.of(by_length[length]) for length in sorted(by_length)},
         "digits": {
-            reading: {metric: _digits(task, by_length, reading, metric) for metric in METRICS} for reading in READINGS
+            reading: {metric: _digits(task, by_length, reading, metric) for metric in METRICS}
+            for reading in shared_readings(answered(samples)) or READINGS
         },
     }
     if task.key in CLASSIFIED:

@@ -18,7 +18,7 @@ from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import OUTCOMES
 from lab.rules.traces.errors import KINDS
-from lab.text.answers import READINGS
+from lab.text.answers import ALL_READINGS
 
 UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
 
@@ -132,13 +132,13 @@ _CHANGE_COLUMNS = ("task", "representation", "range", "digits", "n", "before % (
 def all_tables(summaries: Mapping[str, NupaSummary], published: Sequence[Published] = ()) -> dict[str, Table]:
     """All tables, by file name.
 
-    `published`: rows of the paper's own figures. They are shown beside the strict reading, which is how the released
-    code reads answers.
+    `published`: rows of the paper's own figures. They are shown beside the strict reading, and beside the reading of
+    the released code, with which they were measured.
     """
     by_name = {
-        f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading == "strict" else ())
+        f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading in _AS_PUBLISHED else ())
         for metric in METRICS
-        for reading in READINGS
+        for reading in readings_of(summaries)
     }
     by_name |= {f"digits_by_{metric}": digits(summaries, metric, published) for metric in METRICS}
     by_name["by_length"] = by_length(summaries)
@@ -153,7 +153,7 @@ def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, pu
     Args:
         summaries: the summary of each model, by label.
         metric: exact_match, digit_match or dlength.
-        reading: strict or loose.
+        reading: one of ALL_READINGS.
         published: the paper's own rows to show beside them.
     """
     rows = []
@@ -175,14 +175,15 @@ def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, pu
 
 
 def by_length(summaries: Mapping[str, NupaSummary]) -> Table:
-    """Every metric in both readings at every length: the data of length curves."""
+    """Every metric in every reading at every length: the data of length curves."""
+    names = readings_of(summaries)
     rows = [
-        (key, label, str(length), *(_shown(figures, reading, metric) for metric in METRICS for reading in READINGS),
+        (key, label, str(length), *(_shown(figures, reading, metric) for metric in METRICS for reading in names),
          _n(figures))
         for key, label, task in _answered(summaries)
         for length, figures in sorted(task.lengths.items())
     ]  # fmt: skip
-    columns = [f"{metric.replace('_', ' ')}, {reading}" for metric in METRICS for reading in READINGS]
+    columns = [f"{metric.replace('_', ' ')}, {reading}" for metric in METRICS for reading in names]
     return Table("NUPA by length (95 % interval)", ("task", "model", "length", *columns, "n"), rows, 3)
 
 
@@ -208,15 +209,16 @@ def digits(summaries: Mapping[str, NupaSummary], metric: str, published: Sequenc
 
 
 def readings(summaries: Mapping[str, NupaSummary]) -> Table:
-    """Exact match in both readings: shows whether a model fails to compute, or to answer in the required form."""
+    """Exact match in every reading: shows whether a model fails to compute, or to answer in the required form."""
+    names = readings_of(summaries)
     rows = [
-        (key, label, name, *(_shown(figures, reading, "exact_match") for reading in READINGS), _n(figures))
+        (key, label, name, *(_shown(figures, reading, "exact_match") for reading in names), _n(figures))
         for key, label, task in _answered(summaries)
         for name in DOMAINS
         if (figures := task.domains.get(name))
     ]
-    columns = ("task", "model", "ranges", *READINGS, "n")
-    return Table("NUPA, exact match, % (95 % interval), in both readings", columns, rows, 3)
+    columns = ("task", "model", "ranges", *names, "n")
+    return Table("NUPA, exact match, % (95 % interval), in every reading", columns, rows, 3)
 
 
 def errors(summaries: Mapping[str, NupaSummary]) -> Table:
@@ -247,6 +249,15 @@ def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
 def tasks(*summaries: NupaSummary) -> list[Task]:
     """The tasks that any of the summaries contains, in the order of the task table."""
     return [task for key, task in TASKS.items() if any(key in summary for summary in summaries)]
+
+
+def readings_of(summaries: Mapping[str, NupaSummary]) -> list[str]:
+    """The readings that any of the summaries has, in the order in which they are shown."""
+    found = {name for summary in summaries.values() for task in summary.values() for name in task.digits}
+    return [name for name in ALL_READINGS if name in found]
+
+
+_AS_PUBLISHED = ("strict", "released")
 
 
 def _answered(summaries: Mapping[str, NupaSummary]) -> Iterator[tuple[str, str, TaskSummary]]:

@@ -4,7 +4,8 @@ The benchmark is that of "测试大模型的基础计算能力", including its p
 last \boxed{...} of the response; thoughts do not count.
 
 strict  that box, cleaned, is an ASCII integer
-loose   the same, or else the last integer in the response
+loose   the same, or else the last number of the response, if it is an integer (lab/text/written_numbers.py)
+final   the number that the response ends with, however it is written (lab/text/final_number.py)
 """
 
 import re
@@ -15,12 +16,13 @@ import numpy as np
 
 from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.results import Sample, Scored, Sum, SumsSummary, answered
-from lab.benchmarks.sums.final_number import last_box
+from lab.benchmarks.sums.final_number import final_number, last_box
 from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import CarryFreeConfig
 from lab.inference.engine import Completion, Request
 from lab.numbers.philox import philox
 from lab.numbers.taxonomy import unit_step
+from lab.text.written_numbers import last
 
 PROMPTS = {
     "zh": r"列竖式计算表达式的值，计算结果放 \boxed{} 中，例如结果为2, 写成 \boxed{2}。表达式:",  # noqa: RUF001
@@ -35,10 +37,10 @@ PARSE_ERRORS: tuple[ParseError, ...] = get_args(ParseError)
 
 PLACES = ("text", "reasoning")
 
-_LAYOUT = re.compile(r"\\[!,:;]|[ ,]")
-_SEPARATORS = re.compile(r"(?<=[0-9])(?:\\[!,:;]|,)+(?=[0-9]{3})")
-_LAST_INTEGER = re.compile(r"[0-9]+(?:[+-](?![0-9]))?")
-"""For the reversed text; the last integer of 20+64 is 64."""
+_LAYOUT = re.compile(r"\\[!,:;]|\{,\}|[ ,]")
+_SEPARATORS = re.compile(r"(?:\\[!,:;]|\{,\}|,)++(?=[0-9]{3})")
+"""{,} is how LaTeX writes a comma between digits."""
+_NO_SEPARATORS = str.maketrans("", "", r"\!,:;{}")
 
 
 class CarryFree(Benchmark[Sum]):
@@ -64,18 +66,17 @@ class CarryFree(Benchmark[Sum]):
         """
         answer = self.problems[index].answer
         given, parse_error = extract(completion)
-        last = _LAST_INTEGER.search(completion.text[::-1])
-        found = scored(answer, strict=given, loose=given or (last and last.group()[::-1]))
+        written = last(completion.text)
+        loose = given or (written and written.integer())
+        found = scored(answer, strict=given, loose=loose, final=final_number(completion.text))
         wrong = not found.readings["strict"].exact_match
-        # A plain substring would also be found inside longer numbers.
-        truth = re.compile(rf"(?<![0-9])(?<![0-9]\.){answer}(?![0-9]|\.[0-9])")
-        places = [place for place in PLACES if truth.search(_SEPARATORS.sub("", getattr(completion, place)))]
+        places = [place for place in PLACES if wrong and mentions(getattr(completion, place), answer)]
         remarks = {
             **found.remarks,
             "parse_error": parse_error,
             "unit_step": given is not None and unit_step(given, answer),
             "echoes_example": wrong and given == EXAMPLE,
-            "right_in_text": places if wrong else [],
+            "right_in_text": places,
         }
         return found._replace(remarks=remarks)
 
@@ -93,8 +94,8 @@ class CarryFree(Benchmark[Sum]):
 def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
     r"""The answer in the last box, or the reason why there is none.
 
-    White space around the content is dropped; so are spaces, ASCII commas and \! \, \: \; inside it. A box ends at the
-    first closing brace, so content with braces of its own is not an integer. A box that is never closed does not count.
+    White space around the content is dropped; so are spaces, commas (also as {,}) and \! \, \: \; inside it. A box that
+    is never closed does not count.
     """
     box = last_box(completion.text)
     if box is None:
@@ -104,6 +105,15 @@ def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
         return None, "empty_box"
     given = as_integer(content)
     return given, None if given else "not_an_integer"
+
+
+def mentions(text: str, answer: str) -> bool:
+    """Whether a text contains a number, with or without separators, and not only as a part of a longer one."""
+    if answer not in text.translate(_NO_SEPARATORS):
+        return False
+    # The number comes before what must not precede it, because a search for fixed characters is fast.
+    alone = rf"{answer}(?<![0-9]{answer})(?<![0-9]\.{answer})(?![0-9]|\.[0-9])"
+    return re.search(alone, _SEPARATORS.sub("", text)) is not None
 
 
 def _sums(length: int, seed: int) -> Iterator[Sum]:

@@ -1,6 +1,6 @@
 """Shared by the benchmarks that ask for one sum: questions, scores and summaries.
 
-An answer has several readings, strict, loose and perhaps a third, and each is reported as its own figure. The outcome
+An answer has several readings, strict, loose and final, and each is reported as its own figure. The outcome
 of an answer is that of the strict reading.
 """
 
@@ -10,7 +10,6 @@ from statistics import median
 from typing import Any
 
 from lab.benchmarks.results import (
-    SUM_READINGS,
     Rates,
     Reading,
     Sample,
@@ -20,6 +19,7 @@ from lab.benchmarks.results import (
     SumsSummary,
     answered,
     grouped,
+    shared_readings,
 )
 from lab.inference.engine import Request
 from lab.numbers.splits import unordered
@@ -112,10 +112,9 @@ def _asked(samples: Sequence[Sample]) -> dict[str, int]:
 
 def _success_rate(samples: Sequence[Sample], n: int) -> dict[str, Estimate | None]:
     """The rates of the readings that all samples have; samples from an older version have fewer readings."""
-    names = [name for name in SUM_READINGS if all(name in sample.readings for sample in samples)]
     return {
         name: _rate(sum(sample.readings[name].exact_match for sample in samples), n)
-        for name in (names if samples else READINGS)
+        for name in (shared_readings(samples) if samples else READINGS)
     }
 
 

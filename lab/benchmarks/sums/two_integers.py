@@ -1,9 +1,9 @@
 r"""The sum of two integers of 2-30 digits, and nothing but the sum: tests arithmetic and instruction following.
 
 strict  the response, stripped of white space, is an ASCII integer: an optional sign, and digits
-loose   the first integer in the response
+loose   the first ASCII integer in the response that is not a part of something else (lab/text/written_numbers.py)
 final   the number that the response ends with: in a box, in bold, with thousands separators, or plain
-        (lab/benchmarks/sums/final_number.py)
+        (lab/text/final_number.py)
 
 Answers are compared by value: 007 is 7, +5 is 5.
 """
@@ -22,6 +22,7 @@ from lab.config.evaluation import TwoIntegersConfig
 from lab.inference.engine import Completion, Request
 from lab.numbers.philox import philox
 from lab.numbers.taxonomy import INTEGER, TAGS
+from lab.text.written_numbers import first
 
 SHORTEST, LONGEST = 2, 30
 
@@ -36,10 +37,18 @@ FormatFailure = Literal[
 ]
 FORMAT_FAILURES: tuple[FormatFailure, ...] = get_args(FormatFailure)
 
-_OTHERWISE_WRITTEN = re.compile(r"[+-]?\d+(?:[ \u00a0\u2009\u202f,\uff0c_'\u2019]\d+)*")
-_SCIENTIFIC = re.compile(r"[0-9][eE][+-]?[0-9]|10\s*(?:\^|\*\*\s*[0-9]|[⁰¹²³⁴-⁹])")
-_EXPRESSION = re.compile(r"=|[0-9][^0-9A-Za-z+]*\+[^0-9A-Za-z]*[0-9]")
-_WORD = re.compile(r"(?<![\\\w])[^\W\d_]")
+_SEPARATORS = " \u00a0\u2009\u202f,\uff0c_'\u2019"
+_OTHERWISE_WRITTEN = re.compile(rf"[+-]?\d(?:[0-9{_SEPARATORS}]++|\d)*+(?<=\d)")
+_TWO_SEPARATORS = re.compile(f"[{_SEPARATORS}]{{2}}")
+# each begins with fixed characters, which re finds fast
+_SCIENTIFIC = (
+    re.compile(r"e(?<=[0-9]e)[+-]?[0-9]"),
+    re.compile(r"E(?<=[0-9]E)[+-]?[0-9]"),
+    re.compile(r"10\s*+(?:\^|\*\*\s*+[0-9]|[⁰¹²³⁴-⁹])"),
+)
+_EXPRESSION = re.compile(r"[0-9](?![0-9])[^0-9A-Za-z+]*\+[^0-9A-Za-z]*[0-9]")
+_DECIMAL = re.compile(r"\d")
+_WORD = re.compile(r"[^\W\d_](?<![\\\w].)")
 r"""The start of a word. A LaTeX command such as \boxed is not a word, nor is the px of 46px."""
 
 
@@ -57,9 +66,8 @@ class TwoIntegers(Benchmark[Sum]):
         """All readings and the outcome. Remarks say why a response is not an integer, or describe a wrong sum."""
         truth = self.problems[index].answer
         given = as_integer(completion.text.strip())
-        first = INTEGER.search(completion.text)
-        readings = {"loose": first and first.group(), "final": final_number(completion.text)}
-        found = scored(truth, strict=given, **readings)
+        loose = first(completion.text, INTEGER.pattern)
+        found = scored(truth, strict=given, loose=loose, final=final_number(completion.text))
         remarks = {**found.remarks, "format_failure": None, "wrong_sum": None}
         if given is None:
             remarks["format_failure"] = format_failure(completion)
@@ -93,13 +101,14 @@ def format_failure(completion: Completion) -> FormatFailure:
         return "truncated"
     if not text:
         return "empty"
-    if not any(map(str.isdigit, set(text))):
+    if not _DECIMAL.search(text) and not any(map(str.isdigit, set(text))):
         return "words"
-    if _OTHERWISE_WRITTEN.fullmatch(text):
+    if _OTHERWISE_WRITTEN.fullmatch(text) and not _TWO_SEPARATORS.search(text):
         return "not_ascii"
-    if _SCIENTIFIC.search(marked(text) or text):
+    place = marked(text) or text
+    if any(pattern.search(place) for pattern in _SCIENTIFIC):
         return "scientific_notation"
-    if _EXPRESSION.search(text):
+    if "=" in text or ("+" in text and _EXPRESSION.search(text)):
         return "shows_work"
     return "explanation" if _WORD.search(text) else "other"
 

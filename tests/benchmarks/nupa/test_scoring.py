@@ -77,8 +77,8 @@ def test_followed_rules_are_read_at_their_end_and_their_first_wrong_line_is_told
         assert "\nRule:\ndef " in request.prompt
         text = rule_following.completion(item)
         assert request.max_tokens >= len(text)
-        assert request.decided(text)
-        assert not request.decided(text[:-1])
+        assert request.decided(f"{text}\n")
+        assert not request.decided(text)
     with Run.open(tmp_path / "run", "name: run\n") as run:
         samples = measure(benchmark, follower, run)
         summary = benchmark.summarize(samples)

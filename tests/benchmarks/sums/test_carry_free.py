@@ -126,7 +126,7 @@ def test_the_last_box_is_the_answer_cleaned_of_layout(text):
     ("text", "finish_reason", "kind", "loose"),
     [
         ("20+64=84", "stop", "no_box", "84"),
-        ("20+64", "stop", "no_box", "64"),
+        ("20+64", "stop", "no_box", None),
         ("", "stop", "no_box", None),
         ("boxed{84}", "stop", "no_box", "84"),
         (r"\boxed{84", "stop", "no_box", "84"),
@@ -137,8 +137,8 @@ def test_the_last_box_is_the_answer_cleaned_of_layout(text):
         (r"84: \boxed{\, }", "length", "empty_box", "84"),
         (r"\boxed{\text{84}}", "stop", "not_an_integer", "84"),
         (r"\boxed{20+64=84}", "stop", "not_an_integer", "84"),
-        (r"\boxed{84.0}", "stop", "not_an_integer", "0"),
-        (r"\boxed{8_4}", "stop", "not_an_integer", "4"),
+        (r"\boxed{84.0}", "stop", "not_an_integer", "84"),
+        (r"\boxed{8_4}", "stop", "not_an_integer", None),
         (r"\boxed{" + "\uff18\uff14}", "stop", "not_an_integer", None),
         (r"\boxed{84} is \boxed{x}", "stop", "not_an_integer", "84"),
         (r"\boxed{" * 20_000, "stop", "no_box", None),
@@ -158,6 +158,7 @@ def test_a_sample_says_how_its_answer_is_wrong():
     assert score(r"\boxed{8900}", item=item) == {
         "strict": {"given": "8900", "success": False},
         "loose": {"given": "8900", "success": False},
+        "final": {"given": "8900", "success": False},
         "outcome": "carry_1d",
         "parse_error": None,
         "unit_step": True,
@@ -166,6 +167,23 @@ def test_a_sample_says_how_its_answer_is_wrong():
     }
     for given in ("8898", "9889", "8989", "2"):
         assert score(rf"\boxed{{{given}}}", item=item)["outcome"] == classify(given, "8899")
+
+
+@pytest.mark.parametrize(
+    ("text", "readings"),
+    [
+        (r"\boxed{1{,}234{,}567}", ("1234567", "1234567", "1234567")),
+        (r"\boxed{1,234,567}", ("1234567", "1234567", "1234567")),
+        ("1,234,567", (None, "1234567", "1234567")),
+        ("**1,234,567**, for 3 reasons", (None, "3", "1234567")),
+        (r"\boxed{\text{1234567}}", (None, "1234567", "1234567")),
+        ("\N{MINUS SIGN}1234567", (None, "-1234567", "-1234567")),
+        ("1234567.5", (None, None, None)),
+    ],
+)
+def test_a_number_is_whole_in_each_of_the_three_readings(text, readings):
+    sample = score(text, item=Sum("1111111", "123456"))
+    assert tuple(sample[name]["given"] for name in ("strict", "loose", "final")) == readings
 
 
 def test_the_prompts_own_example_as_the_last_box_is_flagged():

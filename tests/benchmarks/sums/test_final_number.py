@@ -60,10 +60,10 @@ def test_the_number_that_a_response_ends_on_is_read_however_it_is_written(text):
         ("1.01e9", None),
         (r"\boxed{1.5}, or 2", None),
         ("-12", "-12"),
-        ("12-13", "13"),
+        ("12-13", None),  # a difference or a range, and neither of its parts
         ("+12", "+12"),
-        ("1234,567", "567"),  # no group has four digits
-        ("1,012 915,637", "915637"),  # the same separator throughout
+        ("1234,567", None),  # no group has four digits
+        ("1,012 915,637", None),  # the same separator throughout
         ("12\n13", "13"),
         ("\N{ARABIC-INDIC DIGIT THREE}", None),
         ("**a** 5 **b** 6", "6"),
@@ -71,7 +71,13 @@ def test_the_number_that_a_response_ends_on_is_read_however_it_is_written(text):
         (r"\boxed{5", "5"),
         (r"\boxed{}", None),
         ("12.", "12"),
-        ("x-12", "12"),
+        ("x-12", None),
+        ("12 + 30 = 42.", "42"),
+        ("\N{MINUS SIGN}1234567", "-1234567"),
+        ("12,34,567", "1234567"),
+        ("1.234.000", "1234000"),
+        (r"1.23 \times 10^6", None),
+        (r"\boxed{1{,}234{,}567}", "1234567"),
     ],
 )
 def test_what_is_no_such_number_is_left_out(text, number):
