@@ -60,7 +60,7 @@ def test_a_wrong_published_answer_is_replaced_by_the_exact_one(tmp_path):
         ('{"add_Integer_Integer_Integer": ["1 + 1 ="]}', "does not have the layout"),
         ('{"add_Integer_Integer_Integer": {"three": []}}', "does not have the layout"),
         ('{"add_Integer_Integer_Integer": {"3": ["What is 1 + 1?"]}}', "not a question of this task"),
-        ('{"add_Integer_Integer_Integer": {"3": [7]}}', "not a question of this task"),
+        ('{"add_Integer_Integer_Integer": {"3": [7]}}', "does not have the layout"),
     ],
 )
 def test_a_file_of_another_layout_is_one_line_that_says_where(tmp_path, content, message):
