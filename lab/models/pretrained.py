@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx2  # the client that asks the hub
 import torch
-from bitsandbytes.nn.modules import Linear4bit
 from huggingface_hub import model_info, try_to_load_from_cache
 from huggingface_hub.errors import OfflineModeIsEnabled
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
@@ -122,6 +121,8 @@ def _stay_differentiable(model: PreTrainedModel) -> None:
     """Keeps bitsandbytes from repacking the weights. On CPUs with AVX512-BF16 it does so permanently at the first
     inference, and its product with repacked weights has no gradient: a model that is tested and then tuned would hardly
     learn."""
+    from bitsandbytes.nn.modules import Linear4bit  # slow to import, and not quiet about it: only where it is used
+
     for module in model.modules():
         if isinstance(module, Linear4bit):
             module.support_avx512bf16_for_cpu = False

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from peft import PeftModel
 from transformer_lens.model_bridge import TransformerBridge
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError, TaskError, in_one_line
-from lab.models import loading, sources
+from lab.models import adapters, loading, sources
 from lab.models.scratch import NumberLlama
 from lab.models.swapped_llama import SwappedLlama
 from lab.models.swaps import swap_of
@@ -168,7 +167,7 @@ def bridge(
     """
     from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 
-    if isinstance(model, PeftModel):
+    if adapters.has_adapters(model):
         model = model.base_model.model  # type: ignore[assignment]
     if isinstance(model, NumberLlama) and model.config.has_own_attention:
         raise ModelError(
