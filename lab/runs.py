@@ -217,7 +217,7 @@ class Run:
         """The resolved config as a dictionary. Raises `RunError` if it is damaged."""
         try:
             settings = yaml.safe_load(self.config)
-        except (yaml.YAMLError, UnicodeError):
+        except (yaml.YAMLError, UnicodeError, RecursionError):
             settings = None
         if not isinstance(settings, dict):
             raise RunError(f"{self.path / 'config.yaml'}: not a config")

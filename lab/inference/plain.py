@@ -5,6 +5,7 @@ baseline that `LocalEngine` is compared with.
 """
 
 import itertools
+import re
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
@@ -15,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.errors import ConfigError
+from lab.errors import ConfigError, ModelError
 from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling
 from lab.models.loading import ScratchRun
 from lab.text.examples import encode_prompt
@@ -107,6 +108,25 @@ class ScratchEngine(PlainEngine):
         super().__init__(run.model, run.tokenizer, batch_size, by_group=True)
         self.notation = run.notation
         self.size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
+        self.most = run.model.most_digits
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
+        """See `Engine`. Raises ModelError, before anything is generated, if a number is longer than the table of ids."""
+        for index, request in enumerate(requests):
+            if index not in done:
+                self.check(request)
+        yield from super().generate(requests, sampling, done)
+
+    def check(self, request: Request) -> None:
+        """Raises ModelError, in one line, if a number of the request has so many digits that the ids of an answer, which
+        may have one digit more, would wrap around."""
+        numbers = re.findall(r"\d[\d ]*", str(request.prompt))
+        digits = max((len(number.replace(" ", "")) for number in numbers), default=0)
+        if self.most is not None and digits >= self.most:
+            what = f"a number here has {digits:,} digits, which is beyond this model's table of ids"
+            raise ModelError(f"{what}: it can tell the places of at most {self.most - 1:,} digits apart")
 
 
 class Clock(StoppingCriteria):

@@ -48,6 +48,18 @@ def swap_of(model: Any) -> Swap:
     return getattr(model, "swap", Swap())
 
 
+def graft_caveat(swap: Swap, adds: bool = False) -> str:
+    """What a model with the graft cannot do, in a sentence; "" without the graft.
+
+    `adds`: whether it was tuned on sums alone.
+    """
+    if swap.positions.kind != "coupled":
+        return ""
+    numbers = {1: "number", 2: "two numbers"}.get(swap.positions.locality.operands, "numbers")
+    does = f"adds the last {numbers}" if adds else f"computes with the last {numbers}"
+    return f"an adder, not an assistant: it {does}, whatever is asked" if adds else f"no assistant: it {does}, whatever is asked"
+
+
 def recorded(folder: Path) -> Swap:
     """The swap with which the adapters in `folder` were trained. Raises ModelError if its file is damaged."""
     try:

@@ -1,0 +1,129 @@
+"""Estimates the memory of a training step before the training starts, and refuses one that does not fit.
+
+What a step keeps for its backward pass grows with the number of tokens and, where attention keeps a score for each pair
+of tokens, with their square. So it is measured on two short rows and extrapolated to the longest ones.
+
+Shapes: R rows of a forward pass, T tokens of the longest one.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from lab.errors import ModelError
+from lab.models.free_memory import free_memory, in_words
+from lab.training.problem_sets import Row
+from lab.training.trainer import Training
+
+_MEASURED = 400
+"""Rows of more tokens are not measured: one of them might already need too much."""
+_BESIDE = 2.0
+"""Peak memory of a step, as a multiple of what it keeps for the backward pass in float32: masks and the gradients of
+activations come on top. In seven trainings on a CPU, this multiple was between 1.2 and 2.3."""
+_OPTIMIZER = 12
+"""Bytes for each trained weight: its gradient and the two running means of Adam, in float32."""
+_WORTH_SAYING = 0.5
+"""A step that needs more than this share of the free memory is announced."""
+
+
+class Need(NamedTuple):
+    """What a training step needs."""
+
+    rows: int
+    """Rows of a forward pass, R."""
+    tokens: int
+    """Tokens of the longest row, T."""
+    a_row: float
+    """Bytes for each row."""
+    fixed: float
+    """Bytes for gradients and for the optimizer's state, whatever the rows are."""
+
+    @property
+    def bytes(self) -> float:
+        return self.fixed + self.rows * self.a_row
+
+    def __str__(self) -> str:
+        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        return f"a training step needs about {in_words(self.bytes)} of memory ({rows} of up to {self.tokens:,} tokens)"
+
+
+def check_memory(training: Training, rows: Sequence[Row], packing: int = 1, trained: int | None = None) -> None:
+    """Refuses a training whose steps need more memory than is free, and says in one line if they need much of it.
+
+    Args:
+        training: the training; its model may still be without the adapters that will be trained.
+        rows: some of its rows, the longest among them.
+        packing: how many of them make one row of a forward pass.
+        trained: how many weights are trained; by default, those of the model that have gradients.
+
+    Raises ModelError, in one line, if a step needs more than is free.
+    """
+    free, need = free_memory(training.model.device), needed(training, rows, packing, trained)
+    if need.bytes > free:
+        raise ModelError(f"{need}, but only {in_words(free)} are free: {_advice(training, need, free, packing)}")
+    if need.bytes > _WORTH_SAYING * free:
+        print(f"{need}; {in_words(free)} are free")
+
+
+def needed(training: Training, rows: Sequence[Row], packing: int = 1, trained: int | None = None) -> Need:
+    """What a step of the training needs if its rows are as long as the longest of `rows`; see `check_memory`."""
+    by_length, size = sorted(rows, key=_tokens), training.config.micro_batch_size
+    worst = by_length[-min(len(by_length) // packing * packing, size) :]
+    together = training.collate(worst)["input_ids"].numel() * size / len(worst)  # rows may share their beginnings
+    longest = packing * _tokens(by_length[-1])
+    samples = [by_length[:packing], *([short[-packing:]] if (short := _short(by_length, packing)) else [])]
+    a, b = _fitted([(packing * _tokens(sample[-1]), kept_bytes(training, sample)) for sample in samples])
+    if trained is None:
+        trained = sum(weight.numel() for weight in training.model.parameters() if weight.requires_grad)
+    in_all = _BESIDE * together * (a + b * longest)
+    return Need(size // packing, longest, in_all * packing / size, _OPTIMIZER * trained)
+
+
+def kept_bytes(training: Training, rows: Sequence[Row]) -> int:
+    """The bytes that a forward pass over these rows keeps for the backward pass, without the weights."""
+    weights = {weight.untyped_storage().data_ptr() for weight in training.model.parameters()}
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    inputs: Any = {name: part.to(training.model.device) for name, part in training.collate(list(rows)).items()}
+    with torch.random.fork_rng(), torch.autograd.graph.saved_tensors_hooks(keep, _unchanged):
+        loss = training.answer_loss(training.model, inputs)
+    del loss  # until here its graph holds the tensors, so that no two have the same address
+    return sum(kept.values())
+
+
+def _advice(training: Training, need: Need, free: float, packing: int) -> str:
+    """What to change so that a step fits."""
+    batch, fits = training.config.batch_size, int((free - need.fixed) / need.a_row)
+    smaller = [size for size in range(packing, fits * packing + 1, packing) if batch % size == 0]
+    if smaller:
+        return f"use training.micro_batch_size={smaller[-1]} or less"
+    return f"one row alone needs {in_words(need.a_row)}, so use shorter data.lengths or other data.tasks"
+
+
+def _short(by_length: Sequence[Row], packing: int) -> Sequence[Row]:
+    """The rows that are short enough to be measured and longer than the shortest ones."""
+    return [row for row in by_length if _tokens(by_length[0]) < _tokens(row) <= _MEASURED // packing]
+
+
+def _fitted(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """a and b of bytes = a T + b T^2 through one or two points (T, bytes); neither is negative."""
+    (first, low), (last, high) = points[0], points[-1]
+    if first == last:
+        return low / first, 0.0
+    b = max(0.0, (high / last - low / first) / (last - first))
+    return max(0.0, high / last - b * last), b
+
+
+def _tokens(row: Row) -> int:
+    return len(row["prompt_ids"]) + len(row["completion_ids"])
+
+
+def _unchanged(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
