@@ -93,8 +93,10 @@ class Model:
         return answer.text if read_question(question, self.tasks) is None else answer.number
 
     def answer(self, question: str) -> Answer:
-        """Like `ask`, but returns the text as it was written, the number in it, and whether the text was cut off. A text
-        may have 64 tokens more than the question has digits, so that there is room for any sum or product."""
+        """Like `ask`, but returns the text as it was written, the number in it, and whether the text was cut off.
+
+        A text may have 64 tokens more than the question has digits, so there is room for any sum or product.
+        """
         asked = read_question(question, self.tasks)
         notated = isinstance(self.engine, NotatedEngine)
         if asked is not None:
@@ -349,6 +351,8 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
         # in column 1, a carry cannot be distinguished from a sum of digits (`illusion`)
         sums.setdefault("column", 2 if sums["trained"] >= 4 else 1)
     config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
+    if not own and config.sums.template and sources.is_scratch(Path(sources.resolve(name))):
+        raise ConfigError(f"template: {name} is a model from scratch, which is asked in its own notation: leave it out")
     session = Session(own or open_model(name, config.sums.template), config)
     return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in (COMPETENCE, *config.instruments)})
 

@@ -137,7 +137,7 @@ def _load(schema: type[Config], name: str, words: Sequence[str], command: str) -
         words: the overrides.
         command: the words that start the command, such as ``lab finetune``.
     """
-    path, own = find_config(name), getattr(schema, "COMMAND", command.split()[1])
+    path, own = find_config(name), getattr(schema, "COMMAND", command.split()[-1])
     keys = keys_of(path)
     other = foreign_command(keys, schema.model_fields)
     try:

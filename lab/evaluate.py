@@ -74,8 +74,6 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.drawing.terminal import end
     from lab.inference.engine import Sampling
 
-    if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
-        print(told)
     engine, device = engine_of(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
     requests = benchmark.requests(engine.count_tokens)
@@ -98,6 +96,8 @@ def evaluate(config: EvaluateConfig) -> None:
         unanswered = len(samples) - len(answered(samples))
         if unanswered:
             print(f"{unanswered} of {len(samples)} questions have no answer; resume=true asks them again")
+        if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
+            print(told)
         then = f"lab report {run.path} out=report (every answer); lab evaluate OTHER {run.path} (compare)"
         end(report.in_short(kind, {config.name: summary}), f"{run.path} (tables/, figures/)", then)
 

@@ -16,10 +16,15 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.drawing.tables import counted
 from lab.errors import ConfigError, ModelError
 from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling
+from lab.models.free_memory import check_free, free_memory
 from lab.models.loading import ScratchRun
 from lab.text.examples import encode_prompt
+
+_COPIED = 2
+"""`generate` copies the cache for each token, so it is in memory twice."""
 
 
 class PlainEngine(ModelEngine):
@@ -48,6 +53,21 @@ class PlainEngine(ModelEngine):
             if not done >= set(indices):
                 completions = self._complete([requests[i] for i in indices])
                 yield {i: found for i, found in zip(indices, completions, strict=True) if i not in done}
+
+    def check_memory(self, requests: Sequence[Request], key: str) -> None:
+        """Raises ModelError, in one line, if the keys and values of the longest batch need more memory than is free.
+
+        `key`: the key of the config that sets the batch size.
+        """
+        config = self.model.config
+        longest = max(len(encode_prompt(one.prompt, self.tokenizer)) + one.max_tokens for one in requests)
+        heads = config.num_key_value_heads or config.num_attention_heads
+        a_token = 2 * config.num_hidden_layers * heads * config.head_dim * self.model.dtype.itemsize
+        a_row = _COPIED * longest * a_token
+        rows, free = max(map(len, self.batches(requests))), free_memory(self.model.device)
+        what = f"the test ({counted(rows, 'row')} of up to {longest:,} tokens at a time)"
+        advice = f"use {key}={max(1, int(free / a_row))} or less, or shorter lengths"
+        check_free(rows * a_row, free, what, lambda: advice)
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """See `BatchingEngine`."""
@@ -113,15 +133,15 @@ class ScratchEngine(PlainEngine):
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`. Raises ModelError, before anything is generated, if a number is longer than the table of ids."""
+        """See `Engine`. Raises ModelError, before anything is generated, if a number is beyond the table of ids."""
         for index, request in enumerate(requests):
             if index not in done:
                 self.check(request)
         yield from super().generate(requests, sampling, done)
 
     def check(self, request: Request) -> None:
-        """Raises ModelError, in one line, if a number of the request has so many digits that the ids of an answer, which
-        may have one digit more, would wrap around."""
+        """Raises ModelError, in one line, if a number of the request has so many digits that the ids of an answer,
+        which may have one digit more, would wrap around."""
         numbers = re.findall(r"\d[\d ]*", str(request.prompt))
         digits = max((len(number.replace(" ", "")) for number in numbers), default=0)
         if self.most is not None and digits >= self.most:

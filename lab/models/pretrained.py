@@ -66,13 +66,20 @@ def load(
     except Exception as error:  # the hub client, the config parser and safetensors raise dozens of types
         raise ModelError(
             f"model {config.name!r} cannot be loaded ({type(error).__name__}: {in_one_line(error)}); "
-            + (f"remove {path} to fetch it again" if config.name in EMBEDDED else _ADVICE)
+            + _advice(config.name, path)
         ) from error
     if config.quantization == "nf4":
         _stay_differentiable(model)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model.eval(), tokenizer
+
+
+def _advice(name: str, path: str) -> str:
+    """What to do about a model that cannot be loaded."""
+    if name in EMBEDDED:
+        return f"remove {path} to fetch it again"
+    return "its files are damaged or incomplete; copy or make them again" if Path(path).is_dir() else _ADVICE
 
 
 def _check_hub(path: str) -> None:

@@ -57,7 +57,11 @@ def graft_caveat(swap: Swap, adds: bool = False) -> str:
         return ""
     numbers = {1: "number", 2: "two numbers"}.get(swap.positions.locality.operands, "numbers")
     does = f"adds the last {numbers}" if adds else f"computes with the last {numbers}"
-    return f"an adder, not an assistant: it {does}, whatever is asked" if adds else f"no assistant: it {does}, whatever is asked"
+    return (
+        f"an adder, not an assistant: it {does}, whatever is asked"
+        if adds
+        else f"no assistant: it {does}, whatever is asked"
+    )
 
 
 def recorded(folder: Path) -> Swap:

@@ -9,22 +9,13 @@ Shapes: R rows of a forward pass, T tokens of the longest one.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import torch
-
-from lab.errors import ModelError
-from lab.models.free_memory import free_memory, in_words
+from lab.drawing.tables import counted
+from lab.models.free_memory import BESIDE, OPTIMIZER, check_free, free_memory, in_words, kept_by
 from lab.training.problem_sets import Row
 from lab.training.trainer import Training
 
 _MEASURED = 400
 """Rows of more tokens are not measured: one of them might already need too much."""
-_BESIDE = 2.0
-"""Peak memory of a step, as a multiple of what it keeps for the backward pass in float32: masks and the gradients of
-activations come on top. In seven trainings on a CPU, this multiple was between 1.2 and 2.3."""
-_OPTIMIZER = 12
-"""Bytes for each trained weight: its gradient and the two running means of Adam, in float32."""
-_WORTH_SAYING = 0.5
-"""A step that needs more than this share of the free memory is announced."""
 
 
 class Need(NamedTuple):
@@ -44,8 +35,7 @@ class Need(NamedTuple):
         return self.fixed + self.rows * self.a_row
 
     def __str__(self) -> str:
-        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
-        return f"a training step needs about {in_words(self.bytes)} of memory ({rows} of up to {self.tokens:,} tokens)"
+        return f"a training step ({counted(self.rows, 'row')} of up to {self.tokens:,} tokens at a time)"
 
 
 def check_memory(training: Training, rows: Sequence[Row], packing: int = 1, trained: int | None = None) -> None:
@@ -60,10 +50,7 @@ def check_memory(training: Training, rows: Sequence[Row], packing: int = 1, trai
     Raises ModelError, in one line, if a step needs more than is free.
     """
     free, need = free_memory(training.model.device), needed(training, rows, packing, trained)
-    if need.bytes > free:
-        raise ModelError(f"{need}, but only {in_words(free)} are free: {_advice(training, need, free, packing)}")
-    if need.bytes > _WORTH_SAYING * free:
-        print(f"{need}; {in_words(free)} are free")
+    check_free(need.bytes, free, str(need), lambda: _advice(training, need, free, packing))
 
 
 def needed(training: Training, rows: Sequence[Row], packing: int = 1, trained: int | None = None) -> Need:
@@ -76,26 +63,14 @@ def needed(training: Training, rows: Sequence[Row], packing: int = 1, trained: i
     a, b = _fitted([(packing * _tokens(sample[-1]), kept_bytes(training, sample)) for sample in samples])
     if trained is None:
         trained = sum(weight.numel() for weight in training.model.parameters() if weight.requires_grad)
-    in_all = _BESIDE * together * (a + b * longest)
-    return Need(size // packing, longest, in_all * packing / size, _OPTIMIZER * trained)
+    in_all = BESIDE * together * (a + b * longest)
+    return Need(size // packing, longest, in_all * packing / size, OPTIMIZER * trained)
 
 
 def kept_bytes(training: Training, rows: Sequence[Row]) -> int:
     """The bytes that a forward pass over these rows keeps for the backward pass, without the weights."""
-    weights = {weight.untyped_storage().data_ptr() for weight in training.model.parameters()}
-    kept: dict[int, int] = {}
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
     inputs: Any = {name: part.to(training.model.device) for name, part in training.collate(list(rows)).items()}
-    with torch.random.fork_rng(), torch.autograd.graph.saved_tensors_hooks(keep, _unchanged):
-        loss = training.answer_loss(training.model, inputs)
-    del loss  # until here its graph holds the tensors, so that no two have the same address
-    return sum(kept.values())
+    return kept_by(lambda: training.answer_loss(training.model, inputs), list(training.model.parameters()))
 
 
 def _advice(training: Training, need: Need, free: float, packing: int) -> str:
@@ -123,7 +98,3 @@ def _fitted(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
 
 def _tokens(row: Row) -> int:
     return len(row["prompt_ids"]) + len(row["completion_ids"])
-
-
-def _unchanged(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor

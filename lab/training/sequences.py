@@ -156,5 +156,5 @@ def sequence_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> to
 
 def check_that_it_fits(model: NumberLlama, collate: SequenceCollator, rows: Sequence[Row]) -> None:
     """Raises ModelError, in one line, if the model does not have enough position ids for these rows."""
-    inputs = collate(rows)
-    model.check_rows(**{name: inputs[name].to(model.device) for name in ("input_ids", "position_ids") if name in inputs})
+    inputs = {name: part.to(model.device) for name, part in collate(rows).items()}
+    model.check_rows(inputs["input_ids"], inputs.get("position_ids"))
