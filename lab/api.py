@@ -108,6 +108,7 @@ class Model:
             request = Request(question, max_tokens=_WORDS + len(re.findall("[0-9]", question)))
             completion = next(self.engine.generate([request]))[0]
             number = formats.written(self.engine.format, []).extract(completion.text, Integer, "loose") or ""
+            number = re.sub(r"^0+(?=[0-9])", "", number)
         rewritten = not notated and self.engine.format != FormatConfig()
         cut = completion.finish_reason == "length"
         return Answer(completion.text, number, completion.completion_tokens, cut, rewritten)
@@ -400,7 +401,7 @@ def _unreadable(question: str, tasks: Sequence[Task]) -> str:
             return f"{what}; a difference should not be negative"
     if plain != question and read_question(plain, tasks):
         return f"{what}; write numbers without separators: {plain.strip()}"
-    if other := read_question(question, list(KNOWN.values())):
+    if other := read_question(question, [task for task in KNOWN.values() if task is not SUM]):
         return f"{what}; this asks for {task_of(other).key}"
     return what
 

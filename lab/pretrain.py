@@ -104,6 +104,7 @@ def report(
     from lab.benchmarks.length_curves import figures, tables
     from lab.benchmarks.results import Summary, task_key
     from lab.drawing.terminal import end, show
+    from lab.numbers.additions import unequal_pairs
 
     curves = benchmark.summarize(samples)
     run.write_json("summary", Summary.of("lengths", curves).to_json())
@@ -114,8 +115,9 @@ def report(
     if seen := tables.while_training(run):
         figures.training_curves(seen, title, run.figures / "training.png")
     show([tables.table({config.name: curves}, f"{config.name}: {title.lower()}", ["exact_match", "digit_match"])])
-    if benchmark.note:
-        print(benchmark.note)
+    for note in (benchmark.note, unequal_pairs(config.data.cells, config.data.variation.short_second)):
+        if note:
+            print(note)
     first = longest_right(samples) or benchmark.problems[0]
     then = f'lab ask {run.path} "{question(first)}"; lab report {run.path} out=report'
     if task_key(first) == "add_integer" and probed:

@@ -55,13 +55,10 @@ def graft_caveat(swap: Swap, adds: bool = False) -> str:
     """
     if swap.positions.kind != "coupled":
         return ""
-    numbers = {1: "number", 2: "two numbers"}.get(swap.positions.locality.operands, "numbers")
-    does = f"adds the last {numbers}" if adds else f"computes with the last {numbers}"
-    return (
-        f"an adder, not an assistant: it {does}, whatever is asked"
-        if adds
-        else f"no assistant: it {does}, whatever is asked"
-    )
+    numbers = {1: "number", 2: "two numbers"}[swap.positions.locality.operands]
+    if adds:
+        return f"an adder, not an assistant: it adds the last {numbers}, whatever is asked"
+    return f"no assistant: what it computes, it computes from the last {numbers} of the text, whatever is asked"
 
 
 def recorded(folder: Path) -> Swap:
