@@ -9,6 +9,7 @@ an expression such as "12 + 34", or the name of a task with its operands, such a
 model continues any other text.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -94,7 +95,8 @@ def answer(model: "Model", question: str, look: Callable[[int, int], None] | Non
     given = model.answer(question)
     if asked is None:
         print(given.text)
-        notes = [f"the number is {given.number}"] if given.number and given.number not in given.text else []
+        shown = given.number in re.findall("[0-9]+", given.text)
+        notes = [f"the number is {given.number}"] if given.number and not shown else []
     else:
         print(f"{given.number or 'no answer'} ({_verdict(given, asked.answer)})")
         notes = []

@@ -60,6 +60,9 @@ def needed(training: Training, rows: Sequence[Row], packing: int = 1, trained: i
     together = training.collate(worst)["input_ids"].numel() * size / len(worst)  # rows may share their beginnings
     longest = packing * _tokens(by_length[-1])
     samples = [by_length[:packing], *([short[-packing:]] if (short := _short(by_length, packing)) else [])]
+    if longest > _MEASURED:
+        # shares of a row, because long rows have more answer tokens, whose logits weigh most in a large vocabulary
+        samples = [[cut(row, share) for row in by_length[-packing:]] for share in (_MEASURED / 4 / longest, _MEASURED / longest)]
     a, b = _fitted([(packing * _tokens(sample[-1]), kept_bytes(training, sample)) for sample in samples])
     if trained is None:
         trained = sum(weight.numel() for weight in training.model.parameters() if weight.requires_grad)
@@ -80,6 +83,12 @@ def _advice(training: Training, need: Need, free: float, packing: int) -> str:
     if smaller:
         return f"use training.micro_batch_size={smaller[-1]} or less"
     return f"one row alone needs {in_words(need.a_row)}, so use shorter data.lengths or other data.tasks"
+
+
+def cut(row: Row, share: float) -> Row:
+    """The beginnings of a row's prompt and of its completion: so large a share of each, and at least one token."""
+    prompt, completion = (row[key][: max(1, round(share * len(row[key])))] for key in ("prompt_ids", "completion_ids"))
+    return {"index": row["index"], "prompt_ids": prompt, "completion_ids": completion}
 
 
 def _short(by_length: Sequence[Row], packing: int) -> Sequence[Row]:
