@@ -23,9 +23,6 @@ from lab.models.free_memory import check_free, free_memory
 from lab.models.loading import ScratchRun
 from lab.text.examples import encode_prompt
 
-_COPIED = 2
-"""`generate` copies the cache for each token, so it is in memory twice."""
-
 
 class PlainEngine(ModelEngine):
     """Greedy generation in batches, in the order of the requests. The budget of a batch is the largest of its
@@ -63,10 +60,10 @@ class PlainEngine(ModelEngine):
         longest = max(len(encode_prompt(one.prompt, self.tokenizer)) + one.max_tokens for one in requests)
         heads = config.num_key_value_heads or config.num_attention_heads
         a_token = 2 * config.num_hidden_layers * heads * config.head_dim * self.model.dtype.itemsize
-        a_row = _COPIED * longest * a_token
+        a_row = longest * a_token
         rows, free = max(map(len, self.batches(requests))), free_memory(self.model.device)
         what = f"the test ({counted(rows, 'row')} of up to {longest:,} tokens at a time)"
-        advice = f"use {key}={max(1, int(free / a_row))} or less, or shorter lengths"
+        advice = f"use {key}={max(1, int(free / a_row / 2))} or less, or shorter lengths"
         check_free(rows * a_row, free, what, lambda: advice)
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:

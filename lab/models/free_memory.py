@@ -9,30 +9,30 @@ import torch
 
 from lab.errors import ModelError
 
-BESIDE = 2.0
-"""Peak memory of a step, as a multiple of what it keeps for the backward pass in float32: masks and the gradients of
-activations come on top. In seven trainings on a CPU, this multiple was between 1.2 and 2.3."""
+_BESIDE = 2.0
+"""Peak memory, as a multiple of what is kept: masks and the gradients of activations come on top, and a cache is
+copied. In seven trainings on a CPU, the peak was 1.2 to 2.3 times what a step keeps for its backward pass."""
 OPTIMIZER = 12
 """Bytes for each trained weight: its gradient and the two running means of Adam, in float32."""
 _WORTH_SAYING = 0.5
-"""What needs more than this share of the free memory is announced."""
+"""What needs more than this share of the free memory at its peak is announced."""
 
 
-def check_free(needed: float, free: float, what: str, advice: Callable[[], str]) -> None:
+def check_free(kept: float, free: float, what: str, advice: Callable[[], str]) -> None:
     """Refuses what needs more bytes than are free, and says in one line if it needs much of them.
 
     Args:
-        needed: bytes that it needs, as estimated.
+        kept: bytes that it keeps at the same time, which is less than it needs at its peak.
         free: bytes that are free.
-        what: what needs them, in words.
+        what: what keeps them, in words.
         advice: says what to change.
 
-    Raises ModelError, in one line, if more is needed than is free.
+    Raises ModelError, in one line, if more is kept than is free.
     """
-    says = f"{what} needs about {in_words(needed)} of memory"
-    if needed > free:
+    says = f"{what} needs about {in_words(kept)} to {in_words(_BESIDE * kept)} of memory"
+    if kept > free:
         raise ModelError(f"{says}, but only {in_words(free)} are free: {advice()}")
-    if needed > _WORTH_SAYING * free:
+    if _BESIDE * kept > _WORTH_SAYING * free:
         print(f"{says}; {in_words(free)} are free")
 
 

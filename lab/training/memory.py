@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from lab.drawing.tables import counted
-from lab.models.free_memory import BESIDE, OPTIMIZER, check_free, free_memory, in_words, kept_by
+from lab.models.free_memory import OPTIMIZER, check_free, free_memory, in_words, kept_by
 from lab.training.problem_sets import Row
 from lab.training.trainer import Training
 
@@ -26,7 +26,7 @@ class Need(NamedTuple):
     tokens: int
     """Tokens of the longest row, T."""
     a_row: float
-    """Bytes for each row."""
+    """Bytes that are kept for each row until the backward pass."""
     fixed: float
     """Bytes for gradients and for the optimizer's state, whatever the rows are."""
 
@@ -62,11 +62,14 @@ def needed(training: Training, rows: Sequence[Row], packing: int = 1, trained: i
     samples = [by_length[:packing], *([short[-packing:]] if (short := _short(by_length, packing)) else [])]
     if longest > _MEASURED:
         # shares of a row, because long rows have more answer tokens, whose logits weigh most in a large vocabulary
-        samples = [[cut(row, share) for row in by_length[-packing:]] for share in (_MEASURED / 4 / longest, _MEASURED / longest)]
+        samples = [
+            [cut(row, share) for row in by_length[-packing:]]
+            for share in (_MEASURED / 4 / longest, _MEASURED / longest)
+        ]
     a, b = _fitted([(packing * _tokens(sample[-1]), kept_bytes(training, sample)) for sample in samples])
     if trained is None:
         trained = sum(weight.numel() for weight in training.model.parameters() if weight.requires_grad)
-    in_all = BESIDE * together * (a + b * longest)
+    in_all = together * (a + b * longest)
     return Need(size // packing, longest, in_all * packing / size, OPTIMIZER * trained)
 
 
@@ -78,7 +81,7 @@ def kept_bytes(training: Training, rows: Sequence[Row]) -> int:
 
 def _advice(training: Training, need: Need, free: float, packing: int) -> str:
     """What to change so that a step fits."""
-    batch, fits = training.config.batch_size, int((free - need.fixed) / need.a_row)
+    batch, fits = training.config.batch_size, int((free / 2 - need.fixed) / need.a_row)
     smaller = [size for size in range(packing, fits * packing + 1, packing) if batch % size == 0]
     if smaller:
         return f"use training.micro_batch_size={smaller[-1]} or less"
