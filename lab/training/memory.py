@@ -62,10 +62,8 @@ def needed(training: Training, rows: Sequence[Row], packing: int = 1, trained: i
     samples = [by_length[:packing], *([short[-packing:]] if (short := _short(by_length, packing)) else [])]
     if longest > _MEASURED:
         # shares of a row, because long rows have more answer tokens, whose logits weigh most in a large vocabulary
-        samples = [
-            [cut(row, share) for row in by_length[-packing:]]
-            for share in (_MEASURED / 4 / longest, _MEASURED / longest)
-        ]
+        shares = _MEASURED / 4 / longest, _MEASURED / longest
+        samples = [[cut(row, share) for row in by_length[-packing:]] for share in shares]
     a, b = _fitted([(packing * _tokens(sample[-1]), kept_bytes(training, sample)) for sample in samples])
     if trained is None:
         trained = sum(weight.numel() for weight in training.model.parameters() if weight.requires_grad)
@@ -80,7 +78,7 @@ def kept_bytes(training: Training, rows: Sequence[Row]) -> int:
 
 
 def _advice(training: Training, need: Need, free: float, packing: int) -> str:
-    """What to change so that a step fits."""
+    """What to change so that a step fits, at a peak of twice what it keeps."""
     batch, fits = training.config.batch_size, int((free / 2 - need.fixed) / need.a_row)
     smaller = [size for size in range(packing, fits * packing + 1, packing) if batch % size == 0]
     if smaller:
