@@ -97,6 +97,8 @@ def answer(model: "Model", question: str, look: Callable[[int, int], None] | Non
         print(given.text)
         shown = given.number in re.findall("[0-9]+", given.text)
         notes = [f"the number is {given.number}"] if given.number and not shown else []
+        if not given.number and model.engine.format.reverse in _NOTES:
+            notes = [_NOTES[model.engine.format.reverse]]
     else:
         print(f"{given.number or 'no answer'} ({_verdict(given, asked.answer)})")
         notes = []
@@ -106,6 +108,12 @@ def answer(model: "Model", question: str, look: Callable[[int, int], None] | Non
         print(f"({note})")
     if look and asked:
         look(int(asked.a), int(asked.b or 0))
+
+
+_NOTES = {
+    "answer": "this model writes answers ones digit first: 579 is 975",
+    "total": "this model reads and writes all numbers ones digit first: 123 is 321",
+}
 
 
 def _verdict(given: "Answer", right: str) -> str:

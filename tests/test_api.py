@@ -198,7 +198,7 @@ def test_a_question_in_running_text_gets_room_for_its_sum_and_its_product(digits
         (" 04608", {"pad": "answer", "carry_place": True}, "4608"),
         (" 00100 and so on", {"reverse": "answer", "pad": "answer"}, "100"),
         (" 4608 of them", {}, "4608"),
-        (" no number", {"reverse": "answer"}, ""),
+        (" no number", {}, ""),
     ],
 )
 def test_the_number_of_an_answer_is_shown_in_natural_order_without_padding(text, format, number, capsys):
