@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: finetune test lint docs setup vllm test-vllm
+.PHONY: finetune test browser lint docs setup vllm test-vllm
 
 setup: $(VENV)/installed
 
@@ -23,8 +23,14 @@ $(VENV)/installed: pyproject.toml
 finetune: setup
 	$(BIN)/python -m lab.finetune configs/smollm2_minutes.yaml resume=true
 
-test: setup
+test: setup browser
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(if $(FAST),-m "not slow")
+
+# The tests of the site open it in Chromium: the system's, or one that playwright downloads. Without either, pytest says
+# how to get one and skips them, except in CI.
+browser: setup
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
+		|| timeout 300 $(BIN)/playwright install chromium > /dev/null 2>&1 || true
 
 lint: setup
 	$(BIN)/ruff check .

@@ -31,7 +31,7 @@ from lab.probing.bridge import Subject, open_model
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
-ZOO = ("adds-1000", "adds-1000-rope", "adds-10-without-locality", "adds-10-rope", "adds-4-digits")
+ZOO = ("adds-1000", "adds-1000-rope", "adds-10-without-locality", "adds-10-rope", "adds-4-digits-nupa")
 PAIRS = 100
 
 

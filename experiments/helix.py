@@ -34,8 +34,8 @@ from lab.probing.instruments.heuristics import Heuristics, heuristics
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
-ZOO = ("zoo/adds-4-digits", "zoo/adds-10-without-locality", "zoo/adds-1000")
-LENGTHS = {"zoo/adds-4-digits": 4, "zoo/adds-10-without-locality": 6, "zoo/adds-1000": 6}
+ZOO = ("zoo/adds-4-digits-nupa", "zoo/adds-10-without-locality", "zoo/adds-1000")
+LENGTHS = {"zoo/adds-4-digits-nupa": 4, "zoo/adds-10-without-locality": 6, "zoo/adds-1000": 6}
 LAYERS = 6
 """The largest number of layers of a model at which digits are patched in."""
 SHOWN_AS = {

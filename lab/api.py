@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -14,13 +14,15 @@ from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.results import Sample, Scores, answered, facts, grouped
 from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig, VllmConfig
+from lab.config.notation import FormatConfig
 from lab.config.schema import Section, chosen
 from lab.errors import ConfigError, LabWarning, ModelError, TaskError, mistakes
 from lab.inference.engine import GREEDY, Completion, Engine, NotatedEngine, Request, Sampling
 from lab.inference.opening import open_engine
 from lab.inference.refusals import remedy
-from lab.models import sources
-from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem
+from lab.models import sources, swaps
+from lab.numbers.representations import Integer
+from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem, task_of
 from lab.numbers.tasks import KNOWN, SUM, Task
 from lab.numbers.tasks import task as task_named
 from lab.smallest_adder import asking
@@ -38,7 +40,25 @@ _Section = TypeVar("_Section", bound=Section)
 OPERATORS = {"+": "add", "-": "sub", "*": "multiply", "/": "truediv", "//": "floordiv", "%": "mod"}
 _QUESTION = re.compile(r"\s*([0-9./e]+)\s*(\+|-|\*|//|/|%)\s*([0-9./e]+)\s*=?\s*")
 _SUM = re.compile(r"\s*(?:sum_integers\s+)?([0-9]+(?:\s*\+\s*[0-9]+)+)\s*=?\s*")
+_NEGATIVE = re.compile(r"\s*([0-9./e]+)\s*-\s*([0-9./e]+)\s*=?\s*")
+_WORDS = 64
+"""Tokens that an answer in running text may have beside its number."""
 _NAMED = re.compile(r"\s*([a-z_]+)\s*\(?\s*([0-9./e]+)\s*(?:,\s*([0-9./e]+))?\s*\)?\s*")
+
+
+class Answer(NamedTuple):
+    """What a model wrote after one question."""
+
+    text: str
+    """As it was written."""
+    number: str
+    """The number in it, in natural order and without padding; "" if there is none."""
+    tokens: int
+    """How many tokens were written."""
+    cut: bool
+    """Whether the text was cut off because it had become too long."""
+    rewritten: bool = False
+    """Whether the model writes numbers in another form than people do: ones digit first, or padded."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +76,8 @@ class Model:
     """Changes made when it was loaded, such as clip_distance=5."""
     sampling: Sampling = GREEDY
     """How its tokens are chosen."""
+    caveat: str = ""
+    """What it cannot do, in a sentence, if its training has changed how it continues any text."""
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}: {self.description})"
@@ -70,21 +92,30 @@ class Model:
         Raises TaskError if a model with its own notation cannot read the question, and ModelError, with the endpoint's
         words, if it is behind an endpoint that does not answer.
         """
+        answer = self.answer(question)
+        return answer.text if read_question(question, self.tasks) is None else answer.number
+
+    def answer(self, question: str) -> Answer:
+        """Like `ask`, but returns the text as it was written, the number in it, and whether the text was cut off.
+
+        A text may have 64 tokens more than the question has digits, so there is room for any sum or product.
+        """
         asked = read_question(question, self.tasks)
+        notated = isinstance(self.engine, NotatedEngine)
         if asked is not None:
             [sample] = evaluate(self, [asked]).samples
-            _check_answered(sample.completion)
-            return sample.reading.given or ""
-        if isinstance(self.engine, NotatedEngine):
-            names = ", ".join(task.key for task in self.tasks)
-            first = self.tasks[0]
-            example = problem(Cell(first, first.tested_lengths.start), "test", 0, 0)
-            operands = ", ".join(filter(None, (example.a, example.b)))
-            what = f"{question!r}: this model from scratch reads only {names}, such as {first.key} {operands}"
-            raise TaskError(f"{what}; a difference should not be negative")
-        [completions] = self.engine.generate([Request(question, max_tokens=64)], self.sampling)
-        _check_answered(completions[0])
-        return completions[0].text
+            completion, number = sample.completion, sample.reading.given or ""
+        elif isinstance(self.engine, NotatedEngine):
+            raise TaskError(_unreadable(question, self.tasks))
+        else:
+            request = Request(question, max_tokens=_WORDS + len(re.findall("[0-9]", question)))
+            completion = next(iter(self.engine.generate([request], self.sampling)))[0]
+            number = formats.written(self.engine.format, []).extract(completion.text, Integer, "loose") or ""
+            number = re.sub(r"^0+(?=[0-9])", "", number)
+        _check_answered(completion)
+        rewritten = not notated and self.engine.format != FormatConfig()
+        cut = completion.finish_reason == "length"
+        return Answer(completion.text, number, completion.completion_tokens, cut, rewritten)
 
 
 def _check_answered(completion: Completion) -> None:
@@ -212,7 +243,12 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         return replace(_notated(name, engine), changed=changed)
     every = formats.writable(engine.format)
     wording = formats.written(engine.format, every)
-    return Model(name, engine, lambda items: Nupa(items, wording), every, description, changed)
+    return Model(name, engine, lambda items: Nupa(items, wording), every, description, changed, caveat_of(name, engine))
+
+
+def caveat_of(name: str, engine: Engine) -> str:
+    """What a tuned model cannot do, in a sentence: from its card, or because it has a graft. "" for other models."""
+    return sources.caveat(Path(sources.resolve(name))) or swaps.caveat(swaps.swap_of(getattr(engine, "model", None)))
 
 
 def _notated(name: str, engine: NotatedEngine) -> Model:
@@ -329,6 +365,8 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
         # in column 1, a carry cannot be distinguished from a sum of digits (`illusion`)
         sums.setdefault("column", 2 if sums["trained"] >= 4 else 1)
     config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
+    if not own and config.sums.template and sources.is_scratch(Path(sources.resolve(name))):
+        raise ConfigError(f"template: {name} is a model from scratch, which is asked in its own notation: leave it out")
     session = Session(own or open_model(name, config.sums.template), config)
     return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in (COMPETENCE, *config.instruments)})
 
@@ -360,6 +398,25 @@ def read_question(text: str, tasks: Sequence[Task]) -> Problem | None:
         if fits and (problem := _problem(task, operands)):
             return problem
     return None
+
+
+def _unreadable(question: str, tasks: Sequence[Task]) -> str:
+    """Why a model from scratch cannot read a question, in one line."""
+    first = tasks[0]
+    example = problem(Cell(first, first.tested_lengths.start), "test", 0, 0)
+    operands = ", ".join(filter(None, (example.a, example.b)))
+    names = ", ".join(task.key for task in tasks)
+    what = f"{question!r}: this model from scratch reads only {names}, such as {first.key} {operands}"
+    plain = re.sub(r"(?<=[0-9])[,_ '](?=[0-9]{3}\b)", "", question)
+    if found := _NEGATIVE.fullmatch(question):
+        swapped = f"{found[2]} - {found[1]}"
+        if read_question(swapped, tasks):
+            return f"{what}; a difference should not be negative"
+    if plain != question and read_question(plain, tasks):
+        return f"{what}; write numbers without separators: {plain.strip()}"
+    if other := read_question(question, [task for task in KNOWN.values() if task is not SUM]):
+        return f"{what}; this asks for {task_of(other).key}"
+    return what
 
 
 def _problem(task: Task, operands: Sequence[str]) -> Problem | None:

@@ -9,6 +9,7 @@ an expression such as "12 + 34", or the name of a task with its operands, such a
 model continues any other text.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from lab.config.schema import Section
 from lab.errors import ConfigError, LabError, TaskError
 
 if TYPE_CHECKING:
-    from lab.api import Model
+    from lab.api import Answer, Model
 
 
 class AskOptions(Section):
@@ -37,7 +38,7 @@ class AskOptions(Section):
 @entry_point
 def main(arguments: list[str]) -> None:
     words, options = read_options(AskOptions, arguments, "lab ask", __doc__ or "", "MODEL [QUESTION]")
-    if not 1 <= len(words) <= 2:
+    if not words:
         raise ConfigError('give a model and a question, such as: lab ask smollm2-135m-instruct "12 + 34"')
     if options.attention and is_config(words[0]):
         raise ConfigError("attention=true needs a model or a run, not an evaluation config")
@@ -46,8 +47,8 @@ def main(arguments: list[str]) -> None:
     quiet_libraries()  # before the libraries are imported, because some of them print on import
     model = opened(words[0], options)
     look = attention(words[0]) if options.attention else None
-    if len(words) == 2:
-        answer(model, words[1], look)
+    if len(words) > 1:
+        answer(model, " ".join(words[1:]), look)  # the shell has divided a question without quotes
         return
     for question in questions():
         try:
@@ -91,14 +92,20 @@ def answer(model: "Model", question: str, look: Callable[[int, int], None] | Non
     asked = read_question(question, model.tasks)
     if look and (asked is None or (asked.task, asked.representation) != ("add", "integer")):
         raise TaskError(f"{question!r}: attention=true shows sums of two integers, such as 12 + 34")
-    given = model.ask(question)
+    given = model.answer(question)
     if asked is None:
-        print(given)
-        if model.engine.format.reverse in _NOTES:
-            print(f"({_NOTES[model.engine.format.reverse]})")
+        print(given.text)
+        shown = given.number in re.findall("[0-9]+", given.text)
+        notes = [f"the number is {given.number}"] if given.number and not shown else []
+        if not given.number and model.engine.format.reverse in _NOTES:
+            notes = [_NOTES[model.engine.format.reverse]]
     else:
-        verdict = "right" if given == asked.answer else f"wrong: {asked.answer} is right"
-        print(f"{given or 'no answer'} ({verdict})")
+        print(f"{given.number or 'no answer'} ({_verdict(given, asked.answer)})")
+        notes = []
+    if given.cut:
+        notes.append(f"cut off after {given.tokens:,} tokens")
+    for note in [*notes, *([model.caveat] if model.caveat else [])]:
+        print(f"({note})")
     if look and asked:
         look(int(asked.a), int(asked.b or 0))
 
@@ -107,6 +114,12 @@ _NOTES = {
     "answer": "this model writes answers ones digit first: 579 is 975",
     "total": "this model reads and writes all numbers ones digit first: 123 is 321",
 }
+
+
+def _verdict(given: "Answer", right: str) -> str:
+    """Whether an answer is right, and how it was written if that is not as people write numbers."""
+    verdict = "right" if given.number == right else f"wrong: {right} is right"
+    return f"{verdict}; written {given.text.strip()}" if given.rewritten else verdict
 
 
 def attention(name: str) -> Callable[[int, int], None]:

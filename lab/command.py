@@ -3,6 +3,7 @@
     lab COMMAND CONFIG [key.sub=value ...] [smoke=true] [--dry-run]
     lab COMMAND --help
     lab list tasks | models | configs | runs
+    lab --version
 
 CONFIG is a YAML file, or the name of a config that comes with the lab: smollm2_lora is configs/smollm2_lora.yaml.
 smoke=true shortens the job to seconds, to show that it runs from end to end. --dry-run prints the resolved config and
@@ -10,6 +11,7 @@ stops. `python -m lab.COMMAND` is the same as `lab COMMAND`.
 """
 
 import importlib
+import importlib.metadata
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -18,8 +20,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator
 
+from lab.config.commands import command_of, foreign_command
 from lab.config.describing import did_you_mean, help_text
-from lab.config.loading import dump, load
+from lab.config.loading import dump, keys_of, load
 from lab.config.schema import Section
 from lab.errors import ConfigError, exit_cleanly
 from lab.shipped import shipped_configs
@@ -60,6 +63,9 @@ def main(arguments: list[str]) -> None:
         print(__doc__, *(f"    {name:{width}}  {about}" for name, about in COMMANDS.items()), sep="\n")
         return
     name = arguments.pop(0)
+    if name == "--version":
+        print(f"number-lab {importlib.metadata.version('number-lab')}")
+        return
     if name not in COMMANDS:
         hint = did_you_mean(name, list(COMMANDS)) or "."
         raise ConfigError(f"no command {name!r}{hint} Commands: {', '.join(COMMANDS)}")
@@ -86,7 +92,7 @@ def read_config(
     if not arguments or "=" in arguments[0] or arguments[0].startswith("-"):
         raise ConfigError(f"the first argument must be a config: a file, or the name of a shipped one; {usage}")
     words = [word for word in arguments[1:] if word != "--dry-run"]
-    config = load(schema, find_config(arguments[0]), with_smoke(schema, words))
+    config = _load(schema, arguments[0], with_smoke(schema, words), command)
     if "smoke=true" in words and not any(word.startswith("name=") for word in words):
         config = config.model_copy(update={"name": f"{config.name}_smoke"})  # type: ignore[attr-defined]
     if "--dry-run" in arguments:
@@ -116,6 +122,35 @@ def read_options(
         raise ConfigError(f"{unknown[0]}: options are written key=value; {usage}")
     words = [word for word in arguments if is_word(word)]
     return words, load(schema, None, [word for word in arguments if word not in words])
+
+
+_MANY = 3
+"""A config with so many mistakes is probably one of another command."""
+
+
+def _load(schema: type[Config], name: str, words: Sequence[str], command: str) -> Config:
+    """Like `load`, but the `ConfigError` for a config of another command has one line, which names the command.
+
+    Args:
+        schema: the pydantic model of the config.
+        name: the config's file or name.
+        words: the overrides.
+        command: the words that start the command, such as ``lab finetune``.
+    """
+    path, own = find_config(name), getattr(schema, "COMMAND", command.split()[-1])
+    keys = keys_of(path)
+    other = foreign_command(keys, schema.model_fields)
+    try:
+        if not other:
+            return load(schema, path, words)
+    except ConfigError as error:
+        if str(error).count("\n") + 1 < _MANY or command_of(keys) in (None, own):
+            raise
+        other = command_of(keys)
+    if other == own:  # such as lab probe benchmark, whose configs are its own
+        return load(schema, path, words)
+    how = f"lab {other}{' train' if other == 'adder' else ''} {name}"
+    raise ConfigError(f"{name}: a config of lab {other}, not of {command}; this starts it: {how}")
 
 
 def _help_if_asked(arguments: Sequence[str], usage: str, description: str, schema: type[Section]) -> None:

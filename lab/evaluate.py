@@ -83,8 +83,6 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.drawing.terminal import end
     from lab.inference.engine import Sampling
 
-    if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
-        print(told)
     engine, device = engine_of(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
     requests = benchmark.requests(engine.count_tokens)
@@ -107,6 +105,8 @@ def evaluate(config: EvaluateConfig) -> None:
         asked_twice = isinstance(config.engine, EndpointConfig)
         for line in filter(None, (*arrivals.in_short(came, kind, asked_twice), benchmark.note)):
             print(line)
+        if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
+            print(told)
         then = f"lab report {run.path} out=report (every answer); lab evaluate OTHER {run.path} (compare)"
         end(report.in_short(kind, {config.name: summary}), f"{run.path} (tables/, figures/)", then)
 

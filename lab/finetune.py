@@ -52,7 +52,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.training.alignment_loss import check_aligned
     from lab.training.problem_sets import training_sets
     from lab.training.trainer import train
-    from lab.training.tuning import adapter_training
+    from lab.training.tuning import adapter_training, check_memory_of_steps
 
     wording, tested = formats.tuned(config.format, config.data), config.evaluation
     model, tokenizer = swaps.load(config.model, config.swap)
@@ -64,6 +64,8 @@ def finetune(config: FinetuneConfig) -> None:
     requests = benchmark.requests(engine.count_tokens)  # the tuned model has the same tokenizer
     trained = config.resume and (config.path / "model").exists()
     sets = None if trained else training_sets(config, wording, tokenizer)
+    if sets:
+        check_memory_of_steps(config, model, tokenizer, sets)
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))

@@ -18,6 +18,7 @@ from lab.config.loading import keys_of
 from lab.drawing.tables import Table
 from lab.drawing.terminal import Console
 from lab.errors import ConfigError
+from lab.models.sources import RUNS
 from lab.shipped import shipped_configs
 
 
@@ -37,7 +38,8 @@ def main(words: list[str]) -> None:
         listed = LISTINGS.get(words[0])
         if not listed:
             raise ConfigError(f"lab list {words[0]}: should be one of {', '.join([*LISTINGS, 'parts', 'lm-eval'])}")
-        Console().print(listed(words[1:]).terminal())
+        table = listed(words[1:])
+        Console().print(table.terminal() if table.rows else f"no {words[0]} in {', '.join(words[1:]) or RUNS}")
         if words[0] == "tasks":
             Console().print(left_open().terminal())
 
@@ -103,10 +105,10 @@ def parts() -> str:
 
 
 def runs(folders: Sequence[str] = ()) -> Table:
-    """The run directories in the folders and below them. Raises RunError if there are none."""
-    from lab.site.gather import gather
+    """The run directories in the folders and below them. Raises RunError if a folder that is named does not exist."""
+    from lab.site.gather import gather_any
 
-    records = gather([Path(folder) for folder in folders or ["checkpoints"]])
+    records = gather_any([Path(folder) for folder in folders or [RUNS] if folders or Path(RUNS).is_dir()])
     rows = [(record.name, record.command, record.status, record.model) for record in records]
     return Table("Runs", ("name", "command", "status", "model"), rows, 4)
 

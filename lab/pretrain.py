@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lab.benchmarks.length_curves.scoring import LengthCurves
     from lab.benchmarks.results import Sample
     from lab.inference.plain import PlainEngine
+    from lab.numbers.sampling import Problem
     from lab.runs import Run
     from lab.text.scratch_notation import ScratchNotation
     from lab.training.callbacks import Measure
@@ -58,6 +59,10 @@ def pretrain(config: PretrainConfig) -> None:
     problems = unseen_problems(config.data.tested_cells(tested.lengths), config.seed, tested.problems_per_length)
     benchmark = LengthCurves(problems, notation, config.data.trained)
     benchmark.check(model, tokenizer)
+    if not tested.erase:
+        PlainEngine(model, tokenizer, tested.batch_size, by_group=True).check_memory(
+            benchmark.requests(), "evaluation.batch_size"
+        )
     on_the_way = while_training(config, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), notation)
 
     with config.open_run() as run:
@@ -99,6 +104,7 @@ def report(
     from lab.benchmarks.length_curves import figures, tables
     from lab.benchmarks.results import Summary, task_key
     from lab.drawing.terminal import end, show
+    from lab.numbers.additions import unequal_pairs
 
     curves = benchmark.summarize(samples)
     run.write_json("summary", Summary.of("lengths", curves).to_json())
@@ -108,15 +114,32 @@ def report(
     figures.length_curves({config.name: curves}, config.data.lengths, title, run.figures / "lengths.png")
     if seen := tables.while_training(run):
         figures.training_curves(seen, title, run.figures / "training.png")
-    show([table])
-    if benchmark.note:
-        print(benchmark.note)
-    first = benchmark.problems[0]
-    operands = ", ".join(filter(None, (first.a, first.b)))
-    then = f'lab ask {run.path} "{task_key(first)} {operands}"; lab report {run.path} out=report'
+    show([tables.table({config.name: curves}, f"{config.name}: {title.lower()}", ["exact_match", "digit_match"])])
+    for note in (benchmark.note, unequal_pairs(config.data.cells, config.data.variation.short_second)):
+        if note:
+            print(note)
+    first = longest_right(samples) or benchmark.problems[0]
+    then = f'lab ask {run.path} "{question(first)}"; lab report {run.path} out=report'
     if task_key(first) == "add_integer" and probed:
         then += f"; lab probe probe_scratch subject={run.path}"
     end(tables.in_short(curves), f"{run.path} (table.md, figures/)", then)
+
+
+LONGEST_SHOWN = 30
+"""Questions of more digits are not suggested, because they are too long to be typed or read."""
+
+
+def longest_right(samples: "Sequence[Sample]") -> "Problem | None":
+    """The longest problem that was answered right, to be asked again; None if there is none."""
+    right = [one.problem for one in samples if one.right and one.length <= LONGEST_SHOWN]
+    return max(right, key=lambda item: item.length, default=None)
+
+
+def question(item: "Problem") -> str:
+    """A problem as `lab ask` reads it."""
+    if (item.task, item.representation) in (("add", "integer"), ("sub", "integer")):
+        return f"{item.a} {'+' if item.task == 'add' else '-'} {item.b}"
+    return f"{item.task}_{item.representation} {', '.join(filter(None, (item.a, item.b)))}"
 
 
 if __name__ == "__main__":

@@ -14,11 +14,12 @@ and what it finds that is not there. It writes scores.csv and tables.md.
 """
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.command import entry_point, is_word, read_config
-from lab.errors import LabError, ModelError
-from lab.models.sources import check_name
+from lab.errors import ConfigError, LabError, ModelError
+from lab.models.sources import check_name, is_scratch, resolve
 from lab.probing.config import COMPETENCE, LOOK_FOR, BenchmarkConfig, ProbeConfig
 from lab.progress import quiet_libraries
 
@@ -38,7 +39,15 @@ def main(arguments: list[str]) -> None:
     config = read_config(ProbeConfig, arguments, "lab probe", __doc__ or "")
     config.check_run()
     check_name(config.subject, "subject")
+    check_template(config.subject, config.sums.template)
     probe(config)
+
+
+def check_template(subject: str, template: str) -> None:
+    """Raises ConfigError for a template that would be ignored. Call it before loading a model."""
+    if template and is_scratch(Path(resolve(subject))):
+        what = "is asked in its own notation, because it is a model from scratch"
+        raise ConfigError(f"sums.template = {template}: {subject} {what}: leave sums.template out")
 
 
 def probe(config: ProbeConfig) -> None:

@@ -3,13 +3,22 @@ import importlib
 import io
 import os
 import re
+import shutil
+import subprocess
+import sys
 import warnings
+from typing import Any
 
 import pytest
 
 import lab
 import lab.api
-from lab.errors import ConfigError, ModelError, TaskError
+from lab.config.notation import FormatConfig
+from lab.config.schema import ModelConfig
+from lab.errors import ConfigError, LabError, ModelError, TaskError
+from lab.inference.engine import Completion
+from lab.models import sources
+from lab.models.loading import load as load_any
 from lab.numbers.sampling import Problem
 from lab.numbers.tasks import TASKS
 from lab.pretrain import main as pretrain
@@ -157,6 +166,107 @@ def test_the_command_answers_a_question_and_says_whether_it_is_right(toy_model, 
             main(words)
         assert stopped.value.code == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+class Writes:
+    """An engine that writes one text and remembers how much room it was given."""
+
+    def __init__(self, text: str, format: FormatConfig, reason: str = "stop") -> None:
+        self.text, self.format, self.reason = text, format, reason
+
+    def generate(self, requests, *_):
+        self.room = requests[0].max_tokens
+        yield {0: Completion(self.text, 1, 7, 0.0, self.reason)}
+
+
+def model_that_writes(text: str, reason: str = "stop", caveat: str = "", **format: Any) -> lab.api.Model:
+    engine: Any = Writes(text, FormatConfig(**format), reason)
+    return lab.api.Model("m", engine, lambda items: pytest.fail("no benchmark"), EVERY, "cpu", caveat=caveat)
+
+
+@pytest.mark.parametrize("digits", [1, 100, 1000])
+def test_a_question_in_running_text_gets_room_for_its_sum_and_its_product(digits):
+    model: Any = model_that_writes("")
+    model.ask(f"{'9' * digits} and {'9' * digits} are together")
+    assert model.engine.room >= 2 * digits + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "number"),
+    [
+        (" 8064", {"reverse": "answer"}, "4608"),
+        (" 04608", {"pad": "answer", "carry_place": True}, "4608"),
+        (" 00100 and so on", {"reverse": "answer", "pad": "answer"}, "100"),
+        (" 4608 of them", {}, "4608"),
+        (" no number", {}, ""),
+    ],
+)
+def test_the_number_of_an_answer_is_shown_in_natural_order_without_padding(text, format, number, capsys):
+    from lab.ask import answer
+
+    model = model_that_writes(text, **format)
+    assert model.answer("512 and 4096 are together").number == number
+    answer(model, "512 and 4096 are together", None)
+    assert capsys.readouterr().out == f"{text}\n" + (f"(the number is {number})\n" if number and format else "")
+
+
+def test_an_answer_that_was_cut_off_and_what_the_model_cannot_do_are_said(capsys):
+    from lab.ask import answer
+
+    answer(model_that_writes(" 12", "length", caveat="an adder, not an assistant"), "Tell me a story", None)
+    assert capsys.readouterr().out == " 12\n(cut off after 7 tokens)\n(an adder, not an assistant)\n"
+
+
+def test_a_question_without_quotes_is_read_as_with_them(capsys):
+    from lab.ask import main
+
+    main(["zoo/adds-4-digits", "12", "+", "34"])
+    assert capsys.readouterr().out == "46 (right)\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ("12 - 34", "a difference should not be negative"),
+        ("1,200 - 34", "write numbers without separators: 1200 - 34"),
+        ("12 + 34", "this asks for add_integer"),
+        ("", "such as sub_integer 874, 236"),
+        ("hello", "such as sub_integer 874, 236"),
+        ("34 - 12 - 5", "such as sub_integer 874, 236"),
+    ],
+)
+def test_what_a_model_from_scratch_cannot_read_is_refused_for_the_reason_that_fits(question, why):
+    with pytest.raises(TaskError, match="this model from scratch reads only sub_integer") as refused:
+        lab.load("zoo/subtracts").ask(question)
+    assert str(refused.value).endswith(why)
+
+
+@pytest.mark.parametrize("text", ["a: [1", "- 1\n", "\xff", "", "model: 5\n", "[" * 5000])
+@pytest.mark.parametrize("name", ["adds-4-digits", "adder-gpt"])
+def test_a_broken_config_of_a_run_is_one_line_wherever_the_run_is_opened(name, text, tmp_path):
+    folder = shutil.copytree(sources.zoo()[f"zoo/{name}"], tmp_path / "run")
+    (folder / "config.yaml").write_bytes(text.encode("latin-1"))
+    for opens in (lab.load, open_model, lambda name: load_any(ModelConfig(name=name))):
+        with pytest.raises(
+            LabError, match=r"config\.yaml|reads its own notation|only lab ask|cannot be loaded"
+        ) as refused:
+            opens(str(folder))
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.slow
+def test_the_python_api_prints_nothing_of_other_libraries(tmp_path):
+    code = """
+import sys, lab
+model = lab.load("zoo/adds-4-digits")
+assert model.ask("12 + 34") == "46"
+lab.evaluate(model, lab.problems("add_integer", digits=4, n=4)).to_frame()
+lab.probe(model, digits=[3])
+from lab.models import loading
+print({"bitsandbytes", "peft"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
 def test_the_command_reads_questions_until_an_empty_line(scratch, capsys, monkeypatch):

@@ -1,3 +1,5 @@
+import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import keys_of, load
 from lab.config.schema import RunConfig, Section
 from lab.errors import ConfigError
+from lab.probe import main as probe
 from lab.shipped import shipped_configs
 from lab.sweeping.config import COMMANDS as SWEPT
 
@@ -120,3 +123,50 @@ def test_the_console_script_lists_its_commands_and_names_the_nearest(capsys):
 def test_a_command_line_is_read_without_torch():
     code = "import sys, lab.command; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_version_is_printed(capsys):
+    main(["--version"])
+    assert re.fullmatch(r"number-lab \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command", ["finetune", "pretrain", "evaluate", "cost", "probe", "sweep"])
+@pytest.mark.parametrize("name", ["smollm2_lora", "scratch_add", "two_integers", "cot_vs_direct", "probe_scratch"])
+def test_a_config_of_another_command_is_one_line_that_names_the_command(name, command, capsys):
+    own = command_of(keys_of(find_config(name)))
+    if own == command:
+        return
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(f"lab.{command}").main([name])
+    assert ended.value.code == 2
+    told = f"error: {name}: a config of lab {own}, not of lab {command}; this starts it: lab {own} {name}\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_mistake_in_a_config_of_the_right_command_is_still_told(tmp_path):
+    config = tmp_path / "mine.yaml"
+    config.write_text("name: mine\nmodel: {name: smollm2-135m-instruct}\nformat: {revers: total}\n")
+    with pytest.raises(ConfigError, match="no such key, did you mean reverse"):
+        read_config(FinetuneConfig, [str(config)], "lab finetune", "")
+
+
+MAKERS = [("probe", "probe_scratch", "pretrain scratch_add"), ("cost", "cot_vs_direct", "finetune smollm2_direct")]
+
+
+@pytest.mark.parametrize(("command", "name", "maker"), MAKERS)
+def test_a_run_that_does_not_exist_is_told_with_its_command(command, name, maker, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # where there is no folder of runs
+    with pytest.raises(SystemExit):
+        importlib.import_module(f"lab.{command}").main([name])
+    assert capsys.readouterr().err.endswith(f"there is no such folder; lab {maker} makes it\n")
+
+
+def test_a_list_where_keys_belong_is_told_the_keys():
+    with pytest.raises(ConfigError, match=r"data.lengths = \[5, 1\]: should have keys: lengths={hard: list, easy"):
+        read_config(FinetuneConfig, ["smollm2_lora", "data.lengths=[5,1]"], "lab finetune", "")
+
+
+def test_a_template_that_a_model_from_scratch_would_ignore_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        probe(["probe_scratch", "subject=zoo/adds-1000", 'sums.template="{a} + {b} = "', "name=never"])
+    assert "it is a model from scratch: leave sums.template out\n" in capsys.readouterr().err

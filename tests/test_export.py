@@ -133,7 +133,9 @@ def test_adapters_alone_open_by_the_name_of_their_base_model(tuned, toy_model, t
 
 def test_the_command_ask_says_when_a_model_writes_ones_digit_first(tuned, capsys):
     ask([str(tuned["coupled"]), "Two and two are", "device=cpu"])
-    assert "ones digit first: 579 is 975" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "ones digit first: 579 is 975" in told or "(the number is " in told
+    assert "whatever is asked" in told
     ask([str(tuned["plain"]), "Two and two are", "device=cpu"])
     assert "ones digit first" not in capsys.readouterr().out
 

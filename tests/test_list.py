@@ -13,6 +13,8 @@ from lab.numbers.tasks import TASKS
 from lab.runs import Run
 from lab.shipped import shipped_configs
 
+ROOT = Path(__file__).parents[1]
+
 
 @pytest.mark.slow
 def test_every_task_is_listed_with_an_example_that_is_right(capsys):
@@ -68,6 +70,24 @@ def test_runs_are_listed_with_their_status(capsys, tmp_path):
     assert "first" in listed
     assert "finetune" in listed
     assert "finished" in listed
+
+
+def test_a_fresh_clone_and_an_empty_folder_have_no_runs_and_that_is_no_error(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    main(["runs", "checkpoints/zoo"])
+    assert capsys.readouterr().out == "no runs in checkpoints/zoo\n"
+    monkeypatch.chdir(tmp_path)
+    main(["runs"])
+    assert capsys.readouterr().out == "no runs in checkpoints\n"
+    main(["runs", str(tmp_path)])
+    assert "no runs in" in capsys.readouterr().out
+
+
+def test_a_run_whose_status_was_lost_is_still_a_run(capsys, tmp_path):
+    (tmp_path / "lost").mkdir()
+    (tmp_path / "lost" / "config.yaml").write_text("name: lost\nformat: {}\n")
+    main(["runs", str(tmp_path)])
+    assert "damaged" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["runs", "--help"], ["tasks", "-h"]])

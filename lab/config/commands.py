@@ -25,6 +25,12 @@ def command_of(keys: Collection[str]) -> str | None:
     return next((command for key, command in _OWN_KEYS.items() if key in keys), None)
 
 
+def foreign_command(keys: Collection[str], own: Collection[str]) -> str | None:
+    """The command whose configs alone have one of these top-level keys, unless `own`, the keys of a command's configs,
+    include it; None if there is no such command."""
+    return next((command for key, command in _OWN_KEYS.items() if key in keys and key not in own), None)
+
+
 def model_of(config: Mapping[str, Any]) -> str:
     """The name of a config's model. For a model from scratch, its size and encoding; for a sweep, its command and the
     name of its config."""

@@ -67,6 +67,8 @@ def problems(
                 key = min(parts, key=distance)
             case "value_error" if isinstance(value, dict):
                 named = [[*key, *word.split(".")] for word in re.findall(r"\w+(?:\.\w+)*", allowed)]
+            case "model_type" | "model_attributes_type" | "dict_type" if here := _below(shape, key, defs):
+                allowed = f"should have keys: {key[-1]}={{{', '.join(here)}}}"
             case "literal_error" | "enum":
                 allowed += did_you_mean(value, context["expected"])
         # If a key is missing or a mapping is wrong as a whole, the value would be the whole mapping, and is not shown.
@@ -78,6 +80,13 @@ def problems(
         complaints.setdefault(subject, []).append(" ".join(allowed.split()))
     # A union without a kind complains once for each of its types.
     return [f"{subject}: {' or '.join(dict.fromkeys(allowed))}" for subject, allowed in complaints.items()]
+
+
+def _below(shape: Shape, key: Sequence[str | int], defs: Shape) -> list[str]:
+    """The keys of the section at `key`, each with its type."""
+    for part in key:
+        shape = _resolve(_resolve(shape, defs).get("properties", {}).get(part, {}), defs)
+    return [f"{name}: {_type(field, defs)}" for name, field in shape.get("properties", {}).items()]
 
 
 def _locate(loc: Sequence[str | int], shape: Shape, defs: Shape) -> tuple[list[str | int], Shape]:

@@ -55,6 +55,10 @@ class PartConfig(Section):
         """Raises ValueError if the part does not go with the rest of a run's config, which has the sections parts,
         format, tokenizer and data. The message names keys, so that the error is reported where one of them was set."""
 
+    def caveat(self, adds: bool) -> str:
+        """What a model with the part cannot do, in a sentence; `adds`: whether it was tuned on sums alone."""
+        return ""
+
     def build(self, model: Any, others: "Parts") -> Any:
         """The part (`lab.parts.part.Part`) for a model.
 

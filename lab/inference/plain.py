@@ -5,6 +5,7 @@ baseline that `LocalEngine` is compared with.
 """
 
 import itertools
+import re
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
@@ -15,9 +16,11 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.errors import ConfigError
+from lab.drawing.tables import counted
+from lab.errors import ConfigError, ModelError
 from lab.inference.choosing import Chooser
 from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling
+from lab.models.free_memory import check_free, free_memory
 from lab.models.loading import ScratchRun
 from lab.text.examples import encode_prompt
 
@@ -47,6 +50,21 @@ class PlainEngine(ModelEngine):
                 choosers = [Chooser(sampling, i) for i in indices] if sampling.temperature else []
                 completions = self._complete([requests[i] for i in indices], choosers)
                 yield {i: found for i, found in zip(indices, completions, strict=True) if i not in done}
+
+    def check_memory(self, requests: Sequence[Request], key: str) -> None:
+        """Raises ModelError, in one line, if the keys and values of the longest batch need more memory than is free.
+
+        `key`: the key of the config that sets the batch size.
+        """
+        config = self.model.config
+        longest = max(len(encode_prompt(one.prompt, self.tokenizer)) + one.max_tokens for one in requests)
+        heads = config.num_key_value_heads or config.num_attention_heads
+        a_token = 2 * config.num_hidden_layers * heads * config.head_dim * self.model.dtype.itemsize
+        a_row = longest * a_token
+        rows, free = max(map(len, self.batches(requests))), free_memory(self.model.device)
+        what = f"the test ({counted(rows, 'row')} of up to {longest:,} tokens at a time)"
+        advice = f"use {key}={max(1, int(free / a_row / 2))} or less, or shorter lengths"
+        check_free(rows * a_row, free, what, lambda: advice)
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """See `BatchingEngine`."""
@@ -122,14 +140,28 @@ class ScratchEngine(PlainEngine):
         super().__init__(run.model, run.tokenizer, batch_size, by_group=True)
         self.notation = run.notation
         self.size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
+        self.most = run.model.most_digits
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`. Raises ConfigError if the temperature is not 0."""
+        """See `Engine`. Raises ConfigError if the temperature is not 0, and ModelError if a number is beyond the table
+        of ids, before anything is generated."""
         if sampling.temperature:
             raise ConfigError("sampling.temperature: models from scratch answer greedily; use 0")
+        for index, request in enumerate(requests):
+            if index not in done:
+                self.check(request)
         yield from super().generate(requests, sampling, done)
+
+    def check(self, request: Request) -> None:
+        """Raises ModelError, in one line, if a number of the request has so many digits that the ids of an answer,
+        which may have one digit more, would wrap around."""
+        numbers = re.findall(r"\d[\d ]*", str(request.prompt))
+        digits = max((len(number.replace(" ", "")) for number in numbers), default=0)
+        if self.most is not None and digits >= self.most:
+            what = f"a number here has {digits:,} digits, which is beyond this model's table of ids"
+            raise ModelError(f"{what}: it can tell the places of at most {self.most - 1:,} digits apart")
 
 
 class _Drawn(LogitsProcessor):

@@ -57,9 +57,12 @@ def subject(name: str) -> Subject:
 def _said(file: Path) -> dict[str, Any]:
     """The mapping in a file of JSON or YAML; empty if there is no such file."""
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    except yaml.YAMLError as error:
+        said = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except (yaml.YAMLError, UnicodeError, RecursionError) as error:
         raise ModelError(f"{file}: {in_one_line(error)}") from None
+    if not isinstance(said, dict):
+        raise ModelError(f"{file}: not a config")
+    return said
 
 
 class VllmEngine(TokenizingEngine):

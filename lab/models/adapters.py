@@ -3,11 +3,9 @@
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from peft import LoraConfig as PeftLoraConfig
-from peft import PeftConfig, PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
 from lab.config.earlier import renamed
@@ -15,6 +13,14 @@ from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError, in_one_line
 from lab.models.swaps import recorded, swap_of
 from lab.trees.fused_lora import fuse, round_adapters
+
+if TYPE_CHECKING:  # PEFT imports bitsandbytes, and models without adapters need neither
+    from peft import PeftModel
+
+
+def has_adapters(model: Any) -> bool:
+    """Whether a model has adapters that are not merged into its weights."""
+    return type(model).__module__.partition(".")[0] == "peft"
 
 
 def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
@@ -33,9 +39,12 @@ def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
         raise ModelError(f"adapter.rank={config.rank}: no layer of adapter.targets is wider than {widest}")
 
 
-def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
+def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> "PeftModel":
     """The model with new adapters, whose initial weights are drawn from the seed. Only the adapters, in float32, and
     the weights of parts are trainable."""
+    from peft import LoraConfig as PeftLoraConfig
+    from peft import get_peft_model
+
     torch.manual_seed(seed)
     new_tokens = getattr(model, "new_tokens", [])
     parts = getattr(model, "parts", {}).items()
@@ -57,7 +66,7 @@ def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
     return tuned
 
 
-def load(model: PreTrainedModel, folder: Path) -> PeftModel:
+def load(model: PreTrainedModel, folder: Path) -> "PeftModel":
     """The base model with the adapters in `folder`.
 
     Raises ModelError if the adapters are damaged or do not fit, or if they were trained with a swap that the model does
@@ -78,8 +87,10 @@ def load(model: PreTrainedModel, folder: Path) -> PeftModel:
     return tuned
 
 
-def _opened(model: PreTrainedModel, folder: Path) -> PeftModel:
+def _opened(model: PreTrainedModel, folder: Path) -> "PeftModel":
     """The model with the adapters in `folder`, which may be those of a version before there were parts."""
+    from peft import PeftConfig, PeftModel
+
     saved: Any = PeftConfig.from_pretrained(str(folder))
     moved = {
         old: new for old, new in renamed(getattr(model, "parts", ())).items() if old in (saved.modules_to_save or ())
@@ -91,7 +102,7 @@ def _opened(model: PreTrainedModel, folder: Path) -> PeftModel:
     return PeftModel.from_pretrained(model, str(folder), config=saved, key_mapping=mapping)
 
 
-def for_inference(model: PeftModel, quantized: bool) -> PreTrainedModel:
+def for_inference(model: "PeftModel", quantized: bool) -> PreTrainedModel:
     """The tuned model in its fastest form: adapters are merged into the weights if that loses no precision.
 
     They are not merged into bfloat16 or quantized weights, where part of them would be lost to rounding.

@@ -21,13 +21,14 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.finetuning import FinetuneConfig
+from lab.config.finetuning import FinetuneConfig, Swap
 from lab.config.loading import dump
 from lab.config.pretraining import SIZES, PretrainConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import ModelError
 from lab.models import gguf_file, loading, swaps
 from lab.models.sources import ZOO
+from lab.numbers.additions import unequal_pairs
 from lab.numbers.sampling import Cell, problem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -127,6 +128,9 @@ def card(run: Path, config: FinetuneConfig | PretrainConfig, to: str, name: str)
     """
     first, trained, table = _tuned(config) if isinstance(config, FinetuneConfig) else _built(config, run)
     lines = [f"# {first}", "", f"{trained} {_WRITTEN.get(_order(config), '')}".rstrip()]
+    caveats = [swaps.caveat(_swap(config), adds=_adds(config)), _unequal_pairs(config)]
+    if said := " ".join(f"{one[0].upper()}{one[1:].rstrip('.')}." for one in caveats if one):
+        lines += ["", f"> {said}"]
     opened = _OPENED[to].format(name=name, run=config.name, question=_question(config))
     lines += ["", f"```python\n{opened}\n```"]
     if (run / "table.md").is_file():
@@ -147,6 +151,19 @@ _OPENED = {
     "gguf": 'from llama_cpp import Llama\n\nmodel = Llama("{name}/{run}.gguf")',
     "scratch": 'import lab\n\nmodel = lab.load("{name}")\nmodel.ask("{question}")',
 }
+
+
+def _swap(config: FinetuneConfig | PretrainConfig) -> Swap:
+    return config.swap if isinstance(config, FinetuneConfig) else Swap()
+
+
+def _adds(config: FinetuneConfig | PretrainConfig) -> bool:
+    """Whether sums are all that was trained."""
+    return {task.name for task in chosen(config.data.tasks)} == {"add"}
+
+
+def _unequal_pairs(config: FinetuneConfig | PretrainConfig) -> str:
+    return unequal_pairs(config.data.cells, config.data.variation.short_second)
 
 
 def _order(config: FinetuneConfig | PretrainConfig) -> str:

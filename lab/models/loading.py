@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import yaml
+from pydantic import ValidationError
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig
-from lab.errors import ModelError
+from lab.errors import ModelError, mistakes
 from lab.graft.llama import GraftedLlama
 from lab.models import adapters, pretrained, sources, swaps
 from lab.models.scratch import NumberLlama
@@ -34,8 +34,7 @@ class ScratchRun(NamedTuple):
 
 def is_scratch(folder: Path) -> bool:
     """Whether a folder is a run of `lab.pretrain` with a model in it."""
-    config = folder / "model" / "config.json"
-    return config.is_file() and "number_llama" in config.read_text()
+    return sources.is_scratch(folder)
 
 
 def load_scratch(folder: Path, device: Literal["auto", "cpu", "cuda"] | None = None) -> ScratchRun:
@@ -44,9 +43,9 @@ def load_scratch(folder: Path, device: Literal["auto", "cpu", "cuda"] | None = N
     if not (folder / "config.yaml").is_file() or not (folder / "model").is_dir():
         raise ModelError(f"{folder}: not a run of lab.pretrain with a model in it")
     try:
-        config = PretrainConfig.model_validate(yaml.safe_load((folder / "config.yaml").read_text()))
-    except ValueError as error:
-        raise ModelError(f"{folder}/config.yaml: not a config of lab.pretrain: {str(error).splitlines()[0]}") from None
+        config = PretrainConfig.model_validate(Run(folder).settings)
+    except ValidationError as error:
+        raise ModelError(f"{folder}/config.yaml: not a config of lab.pretrain: {mistakes(error)[0]}") from None
     saved = ModelConfig(name=str(folder / "model"), dtype="float32", device=device or config.model.device)
     model, tokenizer = pretrained.load(saved)
     if not isinstance(model, NumberLlama):
@@ -125,7 +124,11 @@ def _check_that_it_reads_text(name: str, folder: Path) -> None:
 
 
 def _base_of_run(config: ModelConfig) -> ModelConfig:
-    trained_on = ModelConfig(**yaml.safe_load((Path(config.name) / "config.yaml").read_text())["model"])
+    run = Path(config.name)
+    try:
+        trained_on = ModelConfig.model_validate(Run(run).settings.get("model"))
+    except ValidationError as error:
+        raise ModelError(f"{run / 'config.yaml'}: names no base model: model: {mistakes(error)[0]}") from None
     said = {key: getattr(config, key) for key in config.model_fields_set - {"name"}}
     return trained_on.model_copy(update=said)
 

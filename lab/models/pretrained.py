@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx2  # the client that asks the hub
 import torch
-from bitsandbytes.nn.modules import Linear4bit
 from huggingface_hub import model_info, try_to_load_from_cache
 from huggingface_hub.errors import OfflineModeIsEnabled
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
@@ -64,13 +63,20 @@ def load(config: ModelConfig, parts: Parts | None = None) -> tuple[PreTrainedMod
     except Exception as error:  # the hub client, the config parser and safetensors raise dozens of types
         raise ModelError(
             f"model {config.name!r} cannot be loaded ({type(error).__name__}: {in_one_line(error)}); "
-            + (f"remove {path} to fetch it again" if config.name in EMBEDDED else _ADVICE)
+            + _advice(config.name, path)
         ) from error
     if config.quantization == "nf4":
         _stay_differentiable(model)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model.eval(), tokenizer
+
+
+def _advice(name: str, path: str) -> str:
+    """What to do about a model that cannot be loaded."""
+    if name in EMBEDDED:
+        return f"remove {path} to fetch it again"
+    return "its files are damaged or incomplete; copy or make them again" if Path(path).is_dir() else _ADVICE
 
 
 def _check_hub(path: str) -> None:
@@ -119,6 +125,8 @@ def _stay_differentiable(model: PreTrainedModel) -> None:
     """Keeps bitsandbytes from repacking the weights. On CPUs with AVX512-BF16 it does so permanently at the first
     inference, and its product with repacked weights has no gradient: a model that is tested and then tuned would hardly
     learn."""
+    from bitsandbytes.nn.modules import Linear4bit  # slow to import, and not quiet about it: only where it is used
+
     for module in model.modules():
         if isinstance(module, Linear4bit):
             module.support_avx512bf16_for_cpu = False

@@ -210,6 +210,32 @@ class NumberLlama(LlamaForCausalLM):
             segments_BT = self.segments(input_ids)
         return RowIds(positions_BT, keys_BK, segments_BT)
 
+    @torch.inference_mode()
+    def check_rows(self, input_ids: torch.Tensor, position_ids: torch.Tensor | None = None) -> None:
+        """Raises ModelError if an id of these rows (B, T) has no embedding, or if a row has more tokens than there are
+        randomised ids. No attention is computed, so long rows cost little."""
+        ids = self._all_ids(RowIds(position_ids, None, None), input_ids, None, 0, None)
+        self._embedded(input_ids, ids)
+
+    @property
+    def most_digits(self) -> int | None:
+        """The largest number of digits of an answer for which no two places get the same id; None for no limit."""
+        if not self.config.circle:
+            return None
+        # walking heads compare places the shorter way round the circle of ids, so a row may span only half of it
+        return self.config.largest // (2 if self.config.downward else 1) - 2
+
+    def check_digits(self, digits: int) -> None:
+        """Raises ModelError, in one line, if the places of an answer of so many digits would be mixed up, because ids
+        wrap around."""
+        if self.most_digits is not None and digits > self.most_digits:
+            needed = (digits + 2) * (2 if self.config.downward else 1)
+            ids = f"{self.config.largest} {self.config.position_kind} ids"
+            raise ModelError(
+                f"answers of {digits} digits wrap around the {ids}, so that places would be mixed up; it can write at "
+                f"most {self.most_digits}: model.positions.largest should be at least {needed}"
+            )
+
     def _embedded(self, input_ids: torch.Tensor, ids: RowIds) -> torch.Tensor:
         """The inputs of the first layer, (B, T, D): tokens, and what is added for positions and segments."""
         hidden_BTD = self.model.embed_tokens(input_ids)

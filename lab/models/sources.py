@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lab import shipped
+from lab.config.commands import command_of
+from lab.config.loading import keys_of
 from lab.errors import ModelError
 
 
@@ -63,9 +65,23 @@ def resolve(name: str) -> str:
     return str(found[name])
 
 
+def is_scratch(folder: Path) -> bool:
+    """Whether a folder is a run of `lab.pretrain` with a model in it. Does not import torch."""
+    config = folder / "model" / "config.json"
+    return config.is_file() and b"number_llama" in config.read_bytes()
+
+
 def about(folder: Path) -> str:
     """The first line of a model's card."""
     return (folder / "README.md").read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+
+
+def caveat(folder: Path) -> str:
+    """What a model's card says that it cannot do: its quoted sentence, "> ..."; "" if there is no card or no quote."""
+    card = folder / "README.md"
+    lines = card.read_text(encoding="utf-8").split("\n\n") if card.is_file() else []
+    quote = next((part for part in lines if part.startswith("> ")), "")
+    return " ".join(quote.replace("\n> ", " ").removeprefix("> ").split()).rstrip(".")
 
 
 def check_name(name: str, key: str) -> None:
@@ -76,13 +92,27 @@ def check_name(name: str, key: str) -> None:
     """
     name = resolve(name)
     path = Path(name)
+    of_runs = path.parts[:1] == (RUNS,) and len(path.parts) > 1
     of_folders = name.startswith((".", "/", "~")) or name.count("/") > 1 or ("/" in name and path.parent.is_dir())
-    if name in EMBEDDED or path.exists() or not of_folders:
+    if name in EMBEDDED or path.exists() or not (of_folders or of_runs):
         return
     siblings = [part.name for part in path.parent.iterdir()] if path.parent.is_dir() else []
     close = get_close_matches(path.name, siblings, n=1)
     hint = f", did you mean {path.parent / close[0]}?" if close else ""
-    raise ModelError(f"{key} = {name}: there is no such folder{hint}")
+    raise ModelError(f"{key} = {name}: there is no such folder{_maker(path) or hint}")
+
+
+RUNS = "checkpoints"
+"""The folder of run directories, unless a config names another."""
+
+
+def _maker(path: Path) -> str:
+    """The command that makes a run directory, if a shipped config has its name."""
+    config = shipped.shipped_configs().get(path.name)
+    command = command_of(keys_of(config)) if config else None
+    if command not in ("finetune", "pretrain", "adder"):
+        return ""
+    return f"; lab {command}{' train' if command == 'adder' else ''} {path.name} makes it"
 
 
 def locate(name: str) -> str:

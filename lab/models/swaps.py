@@ -47,6 +47,14 @@ def swap_of(model: Any) -> Swap:
     return getattr(model, "swap", Swap())
 
 
+def caveat(swap: Swap, adds: bool = False) -> str:
+    """What a model cannot do because of its parts, in a sentence; "" if there is nothing to say.
+
+    `adds`: whether it was tuned on sums alone.
+    """
+    return "; ".join(filter(None, (part.caveat(adds) for part in swap.parts.values())))
+
+
 def recorded(folder: Path) -> Swap:
     """The swap with which the adapters in `folder` were trained. Raises ModelError if its file is damaged."""
     try:

@@ -11,14 +11,14 @@ of L digits:
     nines        99...9 (L digits) and a uniform number of L digits
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from lab.errors import TaskError
 from lab.numbers.philox import philox
 from lab.numbers.representations import Float
-from lab.numbers.sampling import Problem, task_of
+from lab.numbers.sampling import Cell, Problem, task_of
 from lab.numbers.splits import split_of
 
 _RATES = 2**16
@@ -88,6 +88,23 @@ def addition(stratum: str, length: int, seed: int, index: int) -> Problem:
 
 VARIED = ("add_integer", "sub_integer", "add_float", "sub_float")
 """The tasks whose training problems can be made harder."""
+
+
+def unequal_pairs(cells: Iterable[Cell], short_second: float) -> str:
+    """What a training on these cells leaves out, in a sentence; "" if nothing.
+
+    The sampler gives the second number at least half as many digits as the first. From four digits on, some pairs of
+    lengths therefore never occur, unless `vary` shortens numbers.
+
+    Args:
+        cells: the tasks and lengths of the training.
+        short_second: how often `vary` shortens a number.
+    """
+    longest = max((cell.length for cell in cells if cell.task.key in VARIED), default=0)
+    if short_second or longest // 2 < 2:
+        return ""
+    sum_ = f"{'9' * longest} + 1"
+    return f"In training, no number had less than half as many digits as the other: {sum_} may be wrong."
 
 
 def vary(item: Problem, carries: float, short_second: float, nines: float, seed: int, index: int) -> Problem:

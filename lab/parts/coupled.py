@@ -105,6 +105,12 @@ class CoupledConfig(PartConfig, kind="coupled"):
             raise ValueError(f"{what}: leave {', '.join(placeless)} out of data.tasks")
         check_no_products(tasks, "format.reverse=none with parts.coupled")
 
+    def caveat(self, adds: bool) -> str:
+        numbers = {1: "number", 2: "two numbers"}[self.operands]
+        if adds:
+            return f"an adder, not an assistant: it adds the last {numbers}, whatever is asked"
+        return f"no assistant: what it computes, it computes from the last {numbers} of the text, whatever is asked"
+
     def build(self, model: Any, others: Parts) -> "Coupled":
         hiding = layers_of(model, "parts.coupled.layers", self.layers)
         return Coupled(self, model.num_hidden_layers, model.num_attention_heads, hiding)

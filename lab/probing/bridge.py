@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from peft import PeftModel
 from transformer_lens.model_bridge import TransformerBridge
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -25,7 +24,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError, TaskError, in_one_line
 from lab.graft.llama import GraftedLlama
-from lab.models import loading, sources
+from lab.models import adapters, loading, sources
 from lab.models.scratch import NumberLlama
 from lab.models.swaps import swap_of
 from lab.probing.components import SITES, Component, Site
@@ -240,7 +239,7 @@ def bridge(
     """
     from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 
-    if isinstance(model, PeftModel):
+    if adapters.has_adapters(model):
         model = model.base_model.model  # type: ignore[assignment]
     if isinstance(model, NumberLlama) and model.config.has_own_attention:
         raise ModelError(

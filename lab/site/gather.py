@@ -46,13 +46,20 @@ class Record:
 def gather(paths: Iterable[Path]) -> list[Record]:
     """The runs at and below the paths. Raises RunError if a folder does not exist, or if there is no run in any."""
     paths = list(paths)
+    found = gather_any(paths)
+    if not found:
+        said = ", ".join(map(str, paths))
+        raise RunError(f"{said}: no run directory there (a folder with config.yaml or status)")
+    return found
+
+
+def gather_any(paths: Iterable[Path]) -> list[Record]:
+    """The runs at and below the paths, of which there may be none. Raises RunError if a folder does not exist."""
+    paths = list(paths)
     for path in paths:
         if not path.is_dir():
             raise RunError(f"{path}: there is no such folder; give run directories, or folders of them")
     found = labels(run for path in paths for run in _runs_below(path.resolve()))
-    if not found:
-        said = ", ".join(map(str, paths))
-        raise RunError(f"{said}: no run directory there (a folder with config.yaml or status)")
     return [_read(path, name) for path, name in found.items()]
 
 
@@ -62,11 +69,17 @@ def _runs_below(folder: Path) -> Iterator[Path]:
     for path, folders, files in os.walk(folder, followlinks=True):
         again = (real := os.path.realpath(path)) in seen
         seen.add(real)
-        if not again and {"status", "config.yaml"} & set(files):
+        if not again and {"status", "config.yaml"} & set(files) and not _is_exported(files):
             yield Path(path)
         # a hidden folder beside a run is one that is being written or removed
         below = [] if again or "status" in files or "config.yaml" in files else folders
         folders[:] = sorted(name for name in below if not name.startswith("."))
+
+
+def _is_exported(files: Iterable[str]) -> bool:
+    """Whether a folder with these files is a model that `lab export` wrote, such as one of the zoo: it has a config and
+    a card, but no status."""
+    return {"config.yaml", "README.md"} <= set(files) and "status" not in files
 
 
 def _as_ours(config: dict[str, Any]) -> dict[str, Any]:

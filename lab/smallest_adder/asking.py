@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 import torch
-import yaml
 from safetensors.torch import load_file
 from torch import nn
 
@@ -50,7 +49,7 @@ def open_adder(folder: Path) -> "AdderEngine":
     """The adder of a run in `folder`. Raises ModelError if the run has none (yet)."""
     weights = read_weights(folder)
     try:
-        config = AdderConfig.model_validate(yaml.safe_load((folder / "config.yaml").read_text()))
+        config = AdderConfig.model_validate(Run(folder).settings)
         model = build(config.model)
         model.load_state_dict({name: weight.float() for name, weight in weights.items()})
     except (ValueError, RuntimeError) as error:

@@ -17,6 +17,8 @@ import torch
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
+from lab.drawing.tables import counted
+from lab.models.free_memory import check_free, free_memory, kept_by
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.smallest_adder.config import AdderConfig, AdderTrainingConfig
@@ -218,6 +220,21 @@ def train_group(
             run.write_json(STATE, group.state())
             bar.update(item, note=f"best {group.best['accuracy']:.2%}, loss {losses_S.min():.4f}")
     return batched, group
+
+
+_SAMPLE = 4
+"""Problems whose forward pass is measured, to estimate the memory of a whole batch."""
+
+
+def check_memory(config: AdderConfig, batched_as: Callable[[torch.nn.Module], BatchedModel] = BatchedModel) -> None:
+    """Raises ModelError, in one line, if a step of the whole group needs more memory than is free."""
+    batched, size, seeds = batched_as(build(config.model)), config.training.batch_size, config.group.seeds
+    problems, rows_SP = Batch.of(batch("train", config.seed, 0, _SAMPLE)), initial_rows(config).requires_grad_()
+    kept = kept_by(lambda: batched.losses(batched.logits(rows_SP, problems.ids), problems.answers).sum(), [rows_SP])
+    free, a_problem = free_memory(torch.device("cpu")), kept / _SAMPLE
+    what = f"a training step ({counted(size, 'problem')} for each of {counted(seeds, 'seed')})"
+    advice = f"use training.batch_size={max(1, int(free / a_problem / 2))} or less, or fewer group.seeds"
+    check_free(a_problem * size, free, what, lambda: advice)
 
 
 def record(group: Group, losses_S: torch.Tensor, accuracies_S: torch.Tensor) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from lab.smallest_adder.asking import WEIGHTS, open_adder, read_weights
 from lab.smallest_adder.codecs import digits_of
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.contract import PUBLIC_SEED, problems
-from lab.smallest_adder.groups import Batch, BatchedModel, Group, train_group
+from lab.smallest_adder.groups import Batch, BatchedModel, Group, check_memory, train_group
 from lab.smallest_adder.models import GptAdder, ReducedAdder, TinyAdder, build
 from lab.smallest_adder.rows import ANSWERS, PLACES, decode, encode, rows
 
@@ -38,8 +38,10 @@ def train_submission(
 ) -> tuple[Estimate, Path]:
     """Trains a group and writes its best adder as a submission.
 
-    Returns the share of the public test (10 edge cases, 10,000 pairs) that is right, and the submission's path.
+    Returns the share of the public test (10 edge cases, 10,000 pairs) that is right, and the submission's path. Raises
+    ModelError, before anything is written, if a step needs more memory than is free.
     """
+    check_memory(config, batched_as)
     with config.open_run() as run:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # more do not speed up a small model, and would round its sums differently

@@ -32,11 +32,12 @@ class ValidateLastStep(TrainerCallback):
 
 
 class TrainingProgress(TrainerCallback):
-    """A progress bar over the steps, with the latest losses beside it. The caller shows the bar."""
+    """A progress bar over the steps, with the latest losses beside it. The validation loss, which is measured rarely,
+    is shown with its step. The caller shows the bar."""
 
     def __init__(self) -> None:
         self.bar = progress_bar()
-        self.losses: dict[str, float] = {}
+        self.losses: dict[str, str] = {}
 
     def on_train_begin(self, args, state, control, **kwargs: Any) -> None:
         self.item = self.bar.add_task("training", total=state.max_steps, completed=state.global_step, note="")
@@ -45,9 +46,11 @@ class TrainingProgress(TrainerCallback):
         self.bar.update(self.item, completed=state.global_step)
 
     def on_log(self, args, state, control, logs: Any = None, **kwargs: Any) -> None:
-        self.losses |= {_RECORDED[key]: logs[key] for key in ("loss", "eval_loss") if key in logs}
-        note = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in self.losses.items())
-        self.bar.update(self.item, note=note)
+        if "loss" in logs:
+            self.losses["loss"] = f"loss {logs['loss']:.3f}"
+        if "eval_loss" in logs:
+            self.losses["valid"] = f"valid loss {logs['eval_loss']:.3f} at {state.global_step:,}"
+        self.bar.update(self.item, note=", ".join(self.losses.values()))
 
 
 class Point(Protocol):

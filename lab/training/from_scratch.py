@@ -16,6 +16,7 @@ from lab.runs import Run
 from lab.text.scratch_notation import ScratchNotation
 from lab.training.callbacks import Measure, MeasureWhileTraining
 from lab.training.internalizing import ForgetAtStages, Removal
+from lab.training.memory import check_memory
 from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_loss, sequence_sets
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
 from lab.training.trainer import Training, train
@@ -25,16 +26,20 @@ def scratch_training(
     config: PretrainConfig, model: NumberLlama, tokenizer: PreTrainedTokenizerBase, notation: ScratchNotation
 ) -> Training:
     """The training of a new model on problems in its notation. Raises ModelError if the model does not have enough
-    position ids for the longest training sequence."""
+    position ids for the longest training sequence, or the machine not enough memory for a step."""
     data, seed = config.data, config.seed
     sets = sequence_sets(data, config.training, seed, notation, tokenizer)
     collate = SequenceCollator(notation.vocabulary, data.packing, config.model.positions, seed)
-    check_that_it_fits(model, collate, longest_rows(data, seed, notation, tokenizer))
     bfloat16 = pretrained.resolve_dtype(config.model) == torch.bfloat16
     compiled = config.training.compile
-    return Training(
+    training = Training(
         model, tokenizer, config.training, sets, seed, collate, sequence_loss, bfloat16=bfloat16, compile=compiled
     )
+    longest = longest_rows(data, seed, notation, tokenizer)
+    shortest = sets.train.rows(range(min(len(sets.train.examples), config.training.micro_batch_size)))
+    check_memory(training, [*shortest, *longest], data.packing)
+    check_that_it_fits(model, collate, longest)
+    return training
 
 
 def train_from_scratch(training: Training, run: Run, measure: Measure | None = None) -> None:

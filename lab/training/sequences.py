@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from datasets import Dataset
-from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.pretraining import PositionsConfig, PretrainingDataConfig, PretrainTrainingConfig
 from lab.models.position_ids import TokenFacts, draw, position_ids
+from lab.models.scratch import NumberLlama
 from lab.numbers.sampling import BLOCK
 from lab.numbers.splits import Split
 from lab.text.examples import IGNORED
@@ -154,8 +154,7 @@ def sequence_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> to
     ).loss
 
 
-@torch.inference_mode()
-def check_that_it_fits(model: PreTrainedModel, collate: SequenceCollator, rows: Sequence[Row]) -> None:
+def check_that_it_fits(model: NumberLlama, collate: SequenceCollator, rows: Sequence[Row]) -> None:
     """Raises ModelError, in one line, if the model does not have enough position ids for these rows."""
-    inputs = collate(rows)
-    model(**{name: inputs[name].to(model.device) for name in ("input_ids", "position_ids") if name in inputs})
+    inputs = {name: part.to(model.device) for name, part in collate(rows).items()}
+    model.check_rows(inputs["input_ids"], inputs.get("position_ids"))

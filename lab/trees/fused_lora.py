@@ -7,13 +7,16 @@ low-rank product is added to W x without being rounded first. The gradients are 
 Shapes: N tokens, D input width, E output width, R rank.
 """
 
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from peft import PeftModel
-from peft.tuners.lora import Linear as LoraLinear
 from torch import nn
+
+if TYPE_CHECKING:
+    from peft import PeftModel
+    from peft.tuners.lora import Linear as LoraLinear
 
 
 class LoraProduct(torch.autograd.Function):
@@ -48,30 +51,35 @@ class LoraProduct(torch.autograd.Function):
         return x_gradient_ND, None, down_gradient_RD, up_gradient_ER, None
 
 
-def fuse(model: PeftModel) -> None:
+def fuse(model: "PeftModel") -> None:
     """Computes an adapter as one operation if its layer is linear, in bfloat16 and without bias, and the adapter has no
     dropout. Weights, saved files and results stay as they are, except for rounding."""
-    for module in model.modules():
-        if isinstance(module, LoraLinear) and _is_plain(module):
-            module.forward = partial(_forward, module)  # type: ignore[method-assign]
+    for module in _plain(model):
+        module.forward = partial(_forward, module)  # type: ignore[method-assign]
 
 
-def round_adapters(model: PeftModel) -> None:
+def round_adapters(model: "PeftModel") -> None:
     """Rounds the fused adapters to bfloat16 once, instead of in every product. Only for models that are not trained."""
-    for module in model.modules():
-        if isinstance(module, LoraLinear) and _is_plain(module):
-            module.lora_A.bfloat16()
-            module.lora_B.bfloat16()
+    for module in _plain(model):
+        module.lora_A.bfloat16()
+        module.lora_B.bfloat16()
 
 
-def _is_plain(module: LoraLinear) -> bool:
+def _plain(model: "PeftModel") -> "Iterator[LoraLinear]":
+    """The layers whose adapters are computed as one operation."""
+    from peft.tuners.lora import Linear as LoraLinear
+
+    return (module for module in model.modules() if isinstance(module, LoraLinear) and _is_plain(module))
+
+
+def _is_plain(module: "LoraLinear") -> bool:
     (name,) = module.active_adapters
     base = module.get_base_layer()
     plain = type(base) is nn.Linear and base.bias is None and base.weight.dtype == torch.bfloat16
     return plain and isinstance(module.lora_dropout[name], nn.Identity) and not module.lora_variant
 
 
-def _forward(module: LoraLinear, x: torch.Tensor) -> torch.Tensor:
+def _forward(module: "LoraLinear", x: torch.Tensor) -> torch.Tensor:
     base: Any = module.get_base_layer()
     if module.disable_adapters or module.merged:
         return base(x)

@@ -1,5 +1,6 @@
 """The models that come with the lab do what their cards say, wherever the lab is started."""
 
+import random
 import shutil
 
 import pytest
@@ -11,6 +12,8 @@ from lab.evaluate import main as evaluate
 from lab.models import sources
 from lab.models.swaps import FILE, recorded
 from lab.numbers.additions import STRATA, addition
+from lab.numbers.sampling import posed
+from lab.numbers.tasks import TASKS
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +46,94 @@ def test_the_swap_of_each_model_can_be_read():
     for folder in swapped:
         for file in folder.rglob(FILE):
             assert recorded(file.parent) != Swap()
+
+
+def number(digits: int, index: int) -> int:
+    """A number with so many uniform digits, different for each index; 0 for no digits."""
+    drawn = random.Random(f"{digits} {index}")
+    return drawn.randrange(10 ** (digits - 1), 10**digits) if digits > 1 else drawn.randrange(10) if digits else 0
+
+
+def sides(name: str, task: str, digits: int, n: int = 12) -> dict[tuple[int, int], float]:
+    """The share of right answers for each pair of lengths that has a number of so many digits: all shorter numbers, and
+    0, on either side. A difference takes the larger number first."""
+    pairs = [pair for short in range(digits + 1) for pair in {(digits, short), (short, digits)}]
+    asked, model = [], lab.load(f"zoo/{name}")
+    for left, other in pairs:
+        for index in range(n):
+            a, b = number(left, index), number(other, index + 3)
+            a, b = (max(a, b), min(a, b)) if task == "sub_integer" else (a, b)
+            asked.append(posed(TASKS[task], str(a), str(b), digits))
+    samples = lab.evaluate(model, asked).samples
+    return {
+        pair: sum(bool(sample.reading.exact_match) for sample in samples[n * place : n * (place + 1)]) / n
+        for place, pair in enumerate(pairs)
+    }
+
+
+TEN = ("adds-1000", "adds-10-rope", "adds-1000-rope", "adds-10-without-locality", "adder-gpt", "adder-8-parameters")
+CLAIMS = [
+    *[("adds-4-digits", "add_integer", digits) for digits in (1, 2, 3, 4)],
+    *[(name, "add_integer", 10) for name in TEN],
+    *[("adds-1000-from-four", "add_integer", digits) for digits in (4, 12)],
+    *[("adds-as-written", "add_integer", digits) for digits in (6, 12)],
+    *[("nineteen-tasks", task, 6) for task in ("add_integer", "sub_integer")],
+    *[("subtracts", "sub_integer", digits) for digits in (4, 12)],
+    ("answers-after-traces", "add_integer", 4),
+]
+"""Models, tasks and lengths that a card claims, each of which is asked at all pairs of lengths."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "task", "digits"), CLAIMS)
+def test_a_model_is_right_at_all_pairs_of_lengths_that_its_card_claims(name, task, digits):
+    assert {pair: share for pair, share in sides(name, task, digits).items() if share < 0.9} == {}
+
+
+def test_every_model_from_scratch_that_adds_or_subtracts_is_asked_or_its_card_says_what_it_cannot_do():
+    asked = {f"zoo/{name}" for name, *_ in CLAIMS}
+    for name, folder in sources.zoo().items():
+        said = (folder / "README.md").read_text()
+        trained = "- add_integer\n" in said or "- sub_integer\n" in said
+        assert not trained or name in asked or sources.caveat(folder), name
+
+
+@pytest.mark.slow
+def test_the_model_of_the_probing_benchmark_cannot_do_what_its_card_says():
+    assert "9999 + 1 is wrong" in sources.caveat(sources.zoo()["zoo/adds-4-digits-nupa"])
+    found = sides("adds-4-digits-nupa", "add_integer", 4)
+    assert found[4, 4] == found[4, 2] == 1
+    assert found[4, 1] == found[1, 4] == 0
+
+
+def test_the_adder_of_the_readme_carries_through_all_places():
+    model = lab.load("zoo/adds-4-digits")
+    for question, answer in {"9999 + 1": "10000", "1 + 9999": "10000", "0 + 1234": "1234", "12 + 34": "46"}.items():
+        assert model.ask(question) == answer
+
+
+def test_the_models_that_were_tuned_to_compute_say_that_they_are_no_assistants():
+    for name in ("adds-in-prose", "adds-as-written-smollm2", "ten-tasks"):
+        assert "assistant" in sources.caveat(sources.zoo()[f"zoo/{name}"])
+    assert sources.caveat(sources.zoo()["zoo/adds-1000"]) == ""
+
+
+LONGEST = [("adds-1000", 1021), ("adds-1000-from-four", 2045), ("adds-as-written", 1021)]
+
+
+@pytest.mark.parametrize(("name", "most"), LONGEST)
+def test_a_sum_beyond_the_table_of_ids_is_refused_in_one_line(name, most):
+    model = lab.load(f"zoo/{name}")
+    said = f"a number here has {most + 1:,} digits, which is beyond this model's table of ids.* at most {most:,} digits"
+    with pytest.raises(ModelError, match=said):
+        model.ask("1" * (most + 1) + " + 5")
+    with pytest.raises(ModelError, match="beyond this model's table of ids"):
+        lab.evaluate(model, [addition("uniform", 3000, 0, 0)])
+
+
+@pytest.mark.slow
+def test_the_longest_numbers_that_the_table_of_ids_allows_are_added():
+    assert lab.load("zoo/adds-1000-from-four").ask("9" * 2045 + " + 1") == str(10**2045)
 
 
 def test_the_adder_of_four_digits_adds_four_and_not_five():

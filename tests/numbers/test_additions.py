@@ -2,11 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.config.commands import command_of
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import keys_of, load
+from lab.config.pretraining import PretrainConfig
 from lab.errors import TaskError
-from lab.numbers.additions import STRATA, VARIED, addition, vary
+from lab.numbers.additions import STRATA, VARIED, addition, unequal_pairs, vary
 from lab.numbers.sampling import Cell, problem, task_of
 from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS
+from lab.shipped import shipped_configs
 
 
 @given(st.sampled_from(sorted(STRATA)), st.integers(1, 120), st.integers(0, 5), st.integers(0, 10**6))
@@ -90,3 +95,27 @@ def test_a_varied_problem_passes_a_carry_through_all_of_its_places(key):
     texts = [{item.a, str(item.b), item.answer} for item in varied]
     nines = [any({*text.replace(".", "")} == {"9"} and len(text) > 4 for text in numbers) for numbers in texts]
     assert sum(nines) > 120
+
+
+def _trainings():
+    for name, path in shipped_configs().items():
+        kind = {"finetune": FinetuneConfig, "pretrain": PretrainConfig}.get(command_of(keys_of(path)) or "")
+        if kind:
+            yield name, load(kind, path, []).data
+
+
+TRAININGS = dict(_trainings())
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_a_config_trains_on_all_pairs_of_lengths_or_its_models_say_so(name):
+    data, short = TRAININGS[name], TRAININGS[name].variation.short_second
+    cells = [cell for cell in data.cells if cell.task.key in ("add_integer", "sub_integer")]
+    longest = max((cell.length for cell in cells), default=0)
+    found = set()
+    for cell in cells:
+        if cell.length == longest:
+            drawn = [vary(problem(cell, "train", 0, index), 0, short, 0, 0, index) for index in range(2000)]
+            found |= {tuple(sorted((len(item.a), len(item.b or "")))) for item in drawn}
+    missing = {(least, longest) for least in range(1, longest + 1)} - found
+    assert bool(missing) == bool(unequal_pairs(cells, short)), missing

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import mean
 
 import torch
-from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.results import Curve, CurvePoint, Curves, Reading, Sample, Scored, Scores, answered, grouped
-from lab.errors import ModelError
 from lab.inference.engine import Completion, Engine, Request
+from lab.models.scratch import NumberLlama
 from lab.numbers.metrics import score
 from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
 from lab.text.scratch_notation import ScratchNotation
@@ -85,26 +84,17 @@ class LengthCurves(Benchmark[Problem]):
             for seed, item in enumerate(self.problems)
         ]
 
-    @torch.inference_mode()
-    def check(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    def check(self, model: NumberLlama, tokenizer: PreTrainedTokenizerBase) -> None:
         """Raises ModelError, in one line, if the model has too few position ids for what it might write, and TaskError
         if the notation cannot write a problem.
         """
         prompts = [tokenizer.encode(str(request.prompt)) for request in self._requests]
         longest, budget = max(prompts, key=len), max(request.max_tokens for request in self._requests)
-        if model.config.position_kind == "grid":
+        if model.config.grid:
             return  # there are ids for any number of rows and places
         digit = tokenizer.convert_tokens_to_ids("1")
-        model(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
-        digits, config = max(len(item.answer) for item in self.problems), model.config
-        # walking heads compare places the shorter way round the circle of ids, so a row may span only half of it
-        needed = 2 * (digits + 2) if config.downward else digits + 2
-        if config.circle and needed > config.largest:
-            ids = f"{config.largest} {config.position_kind} ids"
-            raise ModelError(
-                f"answers of {digits} digits wrap around the {ids}, so that places would be mixed up: "
-                f"model.positions.largest should be at least {needed}"
-            )
+        model.check_rows(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
+        model.check_digits(max(len(item.answer) for item in self.problems))
 
     def score(self, index: int, completion: Completion) -> Scored:
         """The only reading. A completion that did not end is not an exact match, but its digits and length are

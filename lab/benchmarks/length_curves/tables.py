@@ -58,17 +58,17 @@ def while_training(run: Run) -> dict[str, dict[int, dict[int, Scores]]]:
     return curves
 
 
-def table(curves: Mapping[str, Curves], title: str) -> Table:
-    """One row per task and length, with each metric of each model."""
+def table(curves: Mapping[str, Curves], title: str, metrics: Sequence[str] = METRICS) -> Table:
+    """One row per task and length, with each of the metrics of each model."""
     rows: list[tuple[Entry, ...]] = []
     first = next(iter(curves.values()))
     for task in first:
         for length in first[task]:
             found = [curve.get(task, {}).get(length) for curve in curves.values()]
-            cells = [_cell(metrics, metric) for metrics in found for metric in METRICS]
+            cells = [_cell(scores, metric) for scores in found for metric in metrics]
             rows.append((task, str(length), *cells))
     single = len(curves) == 1
-    names = [f"{METRIC_NAMES[m]}" if single else f"{label}: {METRIC_NAMES[m]}" for label in curves for m in METRICS]
+    names = [f"{METRIC_NAMES[m]}" if single else f"{label}: {METRIC_NAMES[m]}" for label in curves for m in metrics]
     return Table(title, ("task", "digits", *names), rows, 2)
 
 

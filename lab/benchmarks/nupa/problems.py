@@ -68,8 +68,7 @@ def _by_range(cells: Iterable[Cell]) -> Iterable[list[Cell]]:
 
 
 def out_of_reach(config: NupaConfig, limit: int | None = None) -> str:
-    """A warning that there are too few problems for well-learned digits, with the setting to change; empty if there are
-    enough.
+    """Why there is no table of well-learned digits, with the setting to change; empty if there are enough problems.
 
     Args:
         config: the benchmark's config.
@@ -84,7 +83,7 @@ def out_of_reach(config: NupaConfig, limit: int | None = None) -> str:
     enough = " and ".join(f"{count} for tasks of up to {longest} digits" for longest, count in sorted(needed.items()))
     now = f"now {config.problems_per_range}" + ("" if limit is None else f" with limit={limit}")
     return (
-        f"too few problems for well-learned digits, which need {ENOUGH} answers at every length: "
+        f"no well-learned digits, which need {ENOUGH} answers at every length: "
         f"benchmark.problems_per_range should be {enough} ({now})"
     )
 

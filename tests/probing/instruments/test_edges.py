@@ -76,7 +76,7 @@ def test_a_circuit_of_one_path_has_the_effect_of_patching_it(adder):
 @pytest.fixture(scope="module")
 def trained() -> Subject:
     """A trained model with norms before its two layers, and margins that are far from linear."""
-    return open_model("zoo/adds-4-digits")
+    return open_model("zoo/adds-4-digits-nupa")
 
 
 def test_the_gradient_in_what_an_mlp_reads_is_that_of_a_change_which_reaches_the_mlp_alone(trained):
