@@ -26,8 +26,8 @@ from lab.errors import exit_cleanly
 from lab.models.sources import locate
 from lab.text.examples import IGNORED
 from lab.text.wording import Wording
-from lab.training.collation import PrefixTreeCollator
-from lab.training.problem_sets import Rows, Selection, problem_set
+from lab.tune.collation import PrefixTreeCollator
+from lab.tune.problem_sets import Rows, Selection, problem_set
 
 ROOT = Path(__file__).parents[1]
 PAPER, MANY = 51_200, 50_000_000

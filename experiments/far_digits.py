@@ -38,11 +38,11 @@ from shared.publishing import take_results
 from lab.drawing import figures
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError, exit_cleanly
-from lab.models import position_encodings
 from lab.models.loading import ScratchRun, load_scratch
 from lab.models.sources import resolve
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
+from lab.scratch import position_encodings
 
 ROOT = Path(__file__).parents[1]
 TRAINED, CHOSEN_AT = 10, 20

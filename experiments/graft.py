@@ -37,9 +37,9 @@ from lab.config.loading import load
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
+from lab.engines.engine import Request
+from lab.engines.local import LocalEngine
 from lab.errors import ConfigError, exit_cleanly
-from lab.inference.engine import Request
-from lab.inference.local import LocalEngine
 from lab.models import loading
 from lab.models.swaps import swap_of
 from lab.numbers.additions import STRATA, addition

@@ -27,7 +27,7 @@ from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.pretrain import main as pretrain
 from lab.runs import Run
-from lab.training.internalizing import Removal
+from lab.tune.internalizing import Removal
 
 HERE = Path(__file__).parent
 CONFIG = str(HERE.parent / "configs" / "rules_internalize.yaml")

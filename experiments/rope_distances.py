@@ -42,11 +42,11 @@ from lab.drawing import figures
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch
-from lab.models.scratch import NumberLlama
 from lab.numbers.additions import addition
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
+from lab.scratch.llama import NumberLlama
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = {

@@ -21,12 +21,13 @@ from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
-from lab.models import pretrained, scratch
+from lab.models import pretrained
+from lab.scratch import llama as scratch
 from lab.text.examples import IGNORED
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
-from lab.training.sequences import SequenceCollator, sequence_loss, sequence_sets
-from lab.training.throughput import matrix_product_rate, step_operations
+from lab.tune.sequences import SequenceCollator, sequence_loss, sequence_sets
+from lab.tune.throughput import matrix_product_rate, step_operations
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 WARM_UP = 10

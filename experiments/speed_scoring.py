@@ -20,9 +20,9 @@ from lab.benchmarks.nupa.problems import pick_problems
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
+from lab.engines.local import LocalEngine
+from lab.engines.plain import PlainEngine
 from lab.errors import exit_cleanly
-from lab.inference.local import LocalEngine
-from lab.inference.plain import PlainEngine
 from lab.models import adapters, pretrained
 from lab.numbers.sampling import task_of
 from lab.text.answers import extract

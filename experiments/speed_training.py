@@ -31,11 +31,11 @@ from lab.numbers.sampling import Mixture
 from lab.runs import Run
 from lab.text.examples import IGNORED, encode
 from lab.text.wording import Wording
-from lab.training.collation import PrefixTreeCollator
-from lab.training.problem_sets import training_sets
-from lab.training.trainer import train
-from lab.training.tuning import adapter_training
 from lab.trees.paths import attend_along_paths
+from lab.tune.collation import PrefixTreeCollator
+from lab.tune.problem_sets import training_sets
+from lab.tune.trainer import train
+from lab.tune.tuning import adapter_training
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
 OVERRIDES = ["adapter.rank=128", "training.learning_rate=5e-4", "training.log_every=1", "training.warmup_steps=0"]

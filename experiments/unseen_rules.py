@@ -31,19 +31,20 @@ from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
-from lab.models import pretrained, scratch
+from lab.models import pretrained
 from lab.numbers.philox import philox
 from lab.numbers.statistics import Estimate, wilson
 from lab.progress import quiet_libraries
 from lab.rules.rulebook import Rule, read_rule
 from lab.rules.traces.tracing import trace
+from lab.scratch import llama as scratch
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 from lab.text.rule_notation import ANSWER, ASSIGNED, DIGITS, ENDED, LINE, in_words
 from lab.text.scratch_tokenizer import build_tokenizer
-from lab.training.from_scratch import train_from_scratch
-from lab.training.problem_sets import ProblemSet, TrainingSets
-from lab.training.sequences import SequenceCollator, sequence_loss
-from lab.training.trainer import Training
+from lab.tune.from_scratch import train_from_scratch
+from lab.tune.problem_sets import ProblemSet, TrainingSets
+from lab.tune.sequences import SequenceCollator, sequence_loss
+from lab.tune.trainer import Training
 
 HERE = Path(__file__).parent
 TEXT = """\

@@ -16,10 +16,10 @@ from lab.benchmarks.results import Sample, Scores, answered, facts, grouped
 from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig, VllmConfig
 from lab.config.notation import FormatConfig
 from lab.config.schema import Section, chosen
+from lab.engines.engine import GREEDY, Completion, Engine, NotatedEngine, Request, Sampling
+from lab.engines.opening import open_engine
+from lab.engines.refusals import remedy
 from lab.errors import ConfigError, LabWarning, ModelError, TaskError, mistakes
-from lab.inference.engine import GREEDY, Completion, Engine, NotatedEngine, Request, Sampling
-from lab.inference.opening import open_engine
-from lab.inference.refusals import remedy
 from lab.models import sources, swaps
 from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem, task_of
@@ -243,7 +243,9 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         return replace(_notated(name, engine), changed=changed)
     every = formats.writable(engine.format)
     wording = formats.written(engine.format, every)
-    return Model(name, engine, lambda items: Nupa(items, wording), every, description, changed, caveat_of(name, engine))
+    return Model(
+        name, engine, lambda items: Nupa(items, wording), every, description, changed, caveat=caveat_of(name, engine)
+    )
 
 
 def caveat_of(name: str, engine: Engine) -> str:

@@ -57,8 +57,8 @@ def compare(config: CostConfig) -> None:
     from lab.benchmarks.cost.scoring import cache_bytes, equal_memory_batch, summarize
     from lab.benchmarks.nupa.scoring import Nupa
     from lab.drawing.terminal import end, show
-    from lab.inference.local import LocalEngine
-    from lab.inference.plain import PlainEngine
+    from lab.engines.local import LocalEngine
+    from lab.engines.plain import PlainEngine
     from lab.models import loading, pretrained
     from lab.numbers.sampling import distinct_problems
     from lab.text.wording import RuleFollowing

@@ -23,8 +23,8 @@ from lab.command import ResultsFolder, entry_point, is_config, is_word, read_con
 from lab.config.describing import did_you_mean
 from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import Section
+from lab.engines.api_key import needed_key
 from lab.errors import ConfigError
-from lab.inference.api_key import needed_key
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.runs import Run, put_in_place
@@ -81,7 +81,7 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.opening import open_benchmark
     from lab.benchmarks.results import Summary, parse_errors
     from lab.drawing.terminal import end
-    from lab.inference.engine import Sampling
+    from lab.engines.engine import Sampling
 
     engine, device = engine_of(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)

@@ -120,7 +120,7 @@ def _data(source: Path, folder: Path) -> None:
     file = find_config(str(source)) if is_config(str(source)) else source / "config.yaml"
     if not file.is_file() or command_of(keys_of(file)) != "finetune":
         raise RunError(f"{source}: to=data needs a run or a config of lab finetune")
-    from lab.training.text_files import write
+    from lab.tune.text_files import write
 
     config = load(FinetuneConfig, file, [])
     with put_in_place(folder) as made:

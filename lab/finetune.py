@@ -18,8 +18,8 @@ from lab.config.schema import ModelConfig, chosen
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.text.rule_following import check_rules
-from lab.training.checkpoints import undamaged
-from lab.training.loggers import check_loggers
+from lab.tune.checkpoints import undamaged
+from lab.tune.loggers import check_loggers
 
 if TYPE_CHECKING:
     from lab.benchmarks.nupa.scoring import Nupa
@@ -46,13 +46,13 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.nupa.problems import pick_problems
     from lab.benchmarks.nupa.scoring import Nupa
-    from lab.inference.local import LocalEngine
+    from lab.engines.local import LocalEngine
     from lab.models import adapters, loading, pretrained, swaps
     from lab.text import formats
-    from lab.training.alignment_loss import check_aligned
-    from lab.training.problem_sets import training_sets
-    from lab.training.trainer import train
-    from lab.training.tuning import adapter_training, check_memory_of_steps
+    from lab.tune.alignment_loss import check_aligned
+    from lab.tune.problem_sets import training_sets
+    from lab.tune.trainer import train
+    from lab.tune.tuning import adapter_training, check_memory_of_steps
 
     wording, tested = formats.tuned(config.format, config.data), config.evaluation
     model, tokenizer = swaps.load(config.model, config.swap)

@@ -16,17 +16,17 @@ from lab.command import entry_point, read_config
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig
 from lab.progress import quiet_libraries
-from lab.training.checkpoints import undamaged
-from lab.training.loggers import check_loggers
+from lab.tune.checkpoints import undamaged
+from lab.tune.loggers import check_loggers
 
 if TYPE_CHECKING:
     from lab.benchmarks.length_curves.scoring import LengthCurves
     from lab.benchmarks.results import Sample
-    from lab.inference.plain import PlainEngine
+    from lab.engines.plain import PlainEngine
     from lab.numbers.sampling import Problem
     from lab.runs import Run
     from lab.text.scratch_notation import ScratchNotation
-    from lab.training.callbacks import Measure
+    from lab.tune.callbacks import Measure
 
 
 @entry_point
@@ -44,12 +44,13 @@ def pretrain(config: PretrainConfig) -> None:
     quiet_libraries()
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
-    from lab.inference.plain import PlainEngine
-    from lab.inference.sliding_window import ErasingEngine
-    from lab.models import pretrained, scratch
+    from lab.engines.plain import PlainEngine
+    from lab.engines.sliding_window import ErasingEngine
+    from lab.models import pretrained
+    from lab.scratch import llama as scratch
     from lab.text.scratch_notation import notation_of
     from lab.text.scratch_tokenizer import build_tokenizer
-    from lab.training.from_scratch import scratch_training, train_from_scratch
+    from lab.tune.from_scratch import scratch_training, train_from_scratch
 
     notation, tested = notation_of(config), config.evaluation
     tokenizer = build_tokenizer(notation.vocabulary)

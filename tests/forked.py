@@ -21,8 +21,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 IMPORTED = [
     *("lab.benchmarks.length_curves.scoring", "lab.benchmarks.nupa.scoring", "lab.benchmarks.opening"),
-    *("lab.benchmarks.compare", "lab.inference.local", "lab.inference.opening", "lab.inference.plain"),
-    *("lab.models.swaps", "lab.training.from_scratch", "transformers.models.llama"),
+    *("lab.benchmarks.compare", "lab.engines.local", "lab.engines.opening", "lab.engines.plain"),
+    *("lab.models.swaps", "lab.tune.from_scratch", "transformers.models.llama"),
 ]
 
 
@@ -148,7 +148,7 @@ def _pass_for_a_device_that_shards() -> None:
 
 
 def _kill_after(step: int) -> None:
-    from lab.training import callbacks
+    from lab.tune import callbacks
 
     def stop(self, args, state, control, **kwargs) -> None:
         if state.global_step == step:

@@ -15,8 +15,8 @@ import lab
 import lab.api
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
+from lab.engines.engine import Completion
 from lab.errors import ConfigError, LabError, ModelError, TaskError
-from lab.inference.engine import Completion
 from lab.models import sources
 from lab.models.loading import load as load_any
 from lab.numbers.sampling import Problem

@@ -7,7 +7,7 @@ from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.cost.scoring import Variant, cache_bytes, equal_memory_batch, summarize
 from lab.benchmarks.results import Reading, Sample
 from lab.cost import main
-from lab.inference.engine import Completion
+from lab.engines.engine import Completion
 from lab.numbers.sampling import Problem
 from tests.records import records
 

@@ -84,7 +84,7 @@ def test_a_step_that_processes_cannot_share_out_is_refused(second_of_two):
 
 
 def test_engines_that_keep_their_own_gpus_or_servers_busy_are_asked_by_one_process(second_of_two):
-    from lab.inference.opening import open_engine
+    from lab.engines.opening import open_engine
 
     for config, key in (
         (VllmConfig(model="m"), "tensor_parallel"),

@@ -13,7 +13,7 @@ from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.results import Reading, Sample, Sum
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
-from lab.inference.engine import GREEDY, Completion
+from lab.engines.engine import GREEDY, Completion
 from lab.numbers.sampling import Cell, Problem, distinct_problems
 from lab.numbers.tasks import SUM, TASKS
 from lab.probing.components import Component

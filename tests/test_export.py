@@ -11,9 +11,9 @@ from lab.ask import main as ask
 from lab.benchmarks.nupa.files import read_published, write_published
 from lab.benchmarks.nupa.layouts import evalchemy, skyrl
 from lab.config.schema import ModelConfig
+from lab.engines.local import LocalEngine
 from lab.export import main
 from lab.finetune import main as finetune
-from lab.inference.local import LocalEngine
 from lab.models import loading
 from lab.numbers.sampling import Cell, distinct_problems
 from lab.numbers.tasks import TASKS
@@ -218,7 +218,7 @@ def test_the_training_data_of_a_run_is_written_in_the_order_in_which_it_was_trai
     from lab.config.finetuning import FinetuneConfig
     from lab.config.loading import load
     from lab.text.wording import Wording
-    from lab.training.problem_sets import training_sets
+    from lab.tune.problem_sets import training_sets
 
     main([str(tuned["plain"]), str(tmp_path / "sums"), "to=data"])
     assert "8 samples" in capsys.readouterr().out

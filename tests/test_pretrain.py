@@ -118,7 +118,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
     """With random groups and drawn positions, nothing that is drawn may depend on where a run was cut."""
     whole = run(tmp_path / "whole", *drawn)
 
-    from lab.training import callbacks
+    from lab.tune import callbacks
 
     class Killed(BaseException):
         pass
@@ -243,7 +243,7 @@ def test_a_run_without_its_model_is_trained_anew_and_a_finished_one_is_shown(tmp
 
 def not_finite(where: str):
     """A loss that is not a number from the third step on, or only in validation, or only in its gradient (`where`)."""
-    from lab.training.sequences import sequence_loss
+    from lab.tune.sequences import sequence_loss
 
     calls = []
 
@@ -270,7 +270,7 @@ def not_finite(where: str):
 def test_a_loss_that_is_no_number_ends_the_run_at_that_step_in_one_line(
     tmp_path, capsys, monkeypatch, where, step, good
 ):
-    monkeypatch.setattr("lab.training.from_scratch.sequence_loss", not_finite(where))
+    monkeypatch.setattr("lab.tune.from_scratch.sequence_loss", not_finite(where))
     with pytest.raises(SystemExit) as stopped:
         run(tmp_path, "model.dtype=float32")
     assert stopped.value.code == 2

@@ -11,9 +11,9 @@ from lab.benchmarks.own_questions import OwnQuestions
 from lab.benchmarks.results import VERSION, Sample, read_samples
 from lab.config.evaluation import OwnQuestionsConfig
 from lab.cost import main as cost
+from lab.engines.engine import Completion
 from lab.errors import LabError, RunError, TaskError
 from lab.evaluate import main as evaluate
-from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 from lab.runs import Run
 

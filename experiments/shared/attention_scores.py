@@ -1,4 +1,4 @@
-"""Attention scores of a model from scratch (`lab.models.scratch`), with its keys at any position ids.
+"""Attention scores of a model from scratch (`lab.scratch.llama`), with its keys at any position ids.
 
 Shapes: B rows, H heads, Q queries, K keys, D width of a head.
 """
@@ -14,7 +14,7 @@ from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repeat_kv
 
 from lab.errors import ModelError
-from lab.models.scratch import NumberLlama
+from lab.scratch.llama import NumberLlama
 
 _NAME = "scored"
 

@@ -12,7 +12,7 @@ attention. Signs lie below the numbers and move with everything that is beyond t
 each of the m visible digits of its number contributes 1/m of the weight that it would have at that distance, with its
 value vector. Numbers that are shorter than the longest number get no gap, because they would stay short in longer sums.
 
-This works for coupled ids and one problem in each row, with any encoding of `lab.models.position_encodings` except
+This works for coupled ids and one problem in each row, with any encoding of `lab.scratch.position_encodings` except
 learned ids, whose vectors are part of the keys and values of digits.
 
 Shapes: B rows (one), H heads, Q queries and K keys (the tokens of a row), D width of a head, P places at once, N
@@ -28,8 +28,8 @@ from shared.attention_scores import Scores, rescored
 from torch.nn.functional import one_hot
 
 from lab.errors import ModelError
-from lab.models.position_encodings import FAR, ahead
-from lab.models.scratch import NumberLlama
+from lab.scratch.llama import NumberLlama
+from lab.scratch.position_encodings import FAR, ahead
 
 _AT_ONCE = 64
 """Inserted places whose scores are computed together."""

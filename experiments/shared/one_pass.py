@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from lab.models.grid_places import EVERYWHERE, rows_and_places
 from lab.models.loading import ScratchRun
-from lab.models.scratch import NumberLlama
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import Problem
+from lab.scratch.grid_places import EVERYWHERE, rows_and_places
+from lab.scratch.llama import NumberLlama
 from lab.text.examples import encode_prompt
 
 _PLACES, _PLACES_OF_GRID = 50, 8

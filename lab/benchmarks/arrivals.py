@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from lab.benchmarks.results import Arrivals, Sample, answered
 from lab.drawing.tables import counted
-from lab.inference.engine import Request
-from lab.inference.refusals import remedy
+from lab.engines.engine import Request
+from lab.engines.refusals import remedy
 
 _REASONS = 2
 """How many reasons for missing answers a line names."""

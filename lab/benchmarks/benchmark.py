@@ -6,8 +6,8 @@ from typing import Generic, TypeVar
 
 from lab import distributed
 from lab.benchmarks.results import Part, Question, Sample, Scored, read_samples
+from lab.engines.engine import GREEDY, Completion, Engine, Request, Sampling, generate_together
 from lab.errors import RunError
-from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling, generate_together
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.text.answers import without_thoughts

@@ -26,8 +26,8 @@ from lab.config.evaluation import BenchmarkConfig, CarryFreeConfig, NupaConfig, 
 from lab.config.notation import FormatConfig
 from lab.config.schema import chosen
 from lab.drawing.tables import Table
+from lab.engines.engine import Engine, NotatedEngine
 from lab.errors import TaskError
-from lab.inference.engine import Engine, NotatedEngine
 from lab.text.rule_following import check_rules
 
 

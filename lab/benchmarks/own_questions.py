@@ -24,8 +24,8 @@ from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.results import Asked, OwnSummary, Reading, Sample, Scored, answered
 from lab.config.evaluation import OwnQuestionsConfig
 from lab.drawing.tables import Table, percent
+from lab.engines.engine import Completion, Request
 from lab.errors import TaskError
-from lab.inference.engine import Completion, Request
 from lab.numbers.statistics import wilson
 from lab.text.examples import Message
 

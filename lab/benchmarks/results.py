@@ -17,8 +17,8 @@ from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 
+from lab.engines.engine import Completion
 from lab.errors import RunError, in_one_line, mistakes
-from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, mean_share, wilson
 from lab.runs import Record, Run

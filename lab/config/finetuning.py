@@ -156,7 +156,7 @@ class AlignmentConfig(Section):
 
 class ReplayConfig(Section):
     """Ordinary text that is trained along with the problems; the model's predictions on it should not change
-    (lab/training/replay_loss.py)."""
+    (lab/tune/replay_loss.py)."""
 
     tokens: int = Field(default=0, ge=0)
     """Tokens of ordinary text in each forward pass; 0 for none."""
@@ -182,7 +182,7 @@ class AdapterTrainingConfig(TrainingConfig):
     parameters. It is large because biases and slopes must grow to the size of attention scores, about 1, whereas
     weights are about 0.01."""
     share_prefixes: bool = True
-    """Compute the prompt tokens that the problems of a batch share only once (lab/training/collation.py)."""
+    """Compute the prompt tokens that the problems of a batch share only once (lab/tune/collation.py)."""
 
 
 class EvaluationConfig(Section):
@@ -193,7 +193,7 @@ class EvaluationConfig(Section):
     if there are fewer, all of them are used."""
     batch_size: int = Field(default=128, ge=1)
     speculation: int = Field(default=0, ge=0)
-    """Maximum number of tokens drafted for a problem in one forward pass (lab/inference/speculation.py); 0 for no
+    """Maximum number of tokens drafted for a problem in one forward pass (lab/engines/speculation.py); 0 for no
     drafts. Drafts save time if responses are long and repeat earlier text, as those that follow rules do."""
 
 

@@ -37,8 +37,8 @@ class PositionsConfig(Section):
     in its number, and 0 for other tokens (McLeish et al. 2024). coupled: digits of the same place share one id, and so
     do the operator and "=" (Cho et al. 2024). countdown: coupled, for numbers as people write them; the places of an
     answer are counted down, starting one place above the question's highest (needs format.carry_place). counted: like
-    countdown, but the model learns which words to count (lab/models/counted_places.py). grid: the row and the place of
-    a digit in running totals (lab/models/grid_places.py)."""
+    countdown, but the model learns which words to count (lab/scratch/counted_places.py). grid: the row and the place of
+    a digit in running totals (lab/scratch/grid_places.py)."""
     largest: int = Field(default=1024, ge=2)
     """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around.
     Plain and grid ids ignore it."""
@@ -269,14 +269,14 @@ class LengthCurvesConfig(Section):
     the many additional keys; a factor slightly above 1 counters that."""
     erase: bool = False
     """Compute each token only from the part of the row that is still visible through model.window. The cost of a token
-    then does not grow with the length of the trace (lab/inference/sliding_window.py)."""
+    then does not grow with the length of the trace (lab/engines/sliding_window.py)."""
     while_training: DigitCounts = Field(default=[])
     """Lengths that are also measured at each validation, to plot scores against the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
 
 
 class InternalizeConfig(Section):
-    """Stages of training in which traces lose their first lines (lab/training/internalizing.py)."""
+    """Stages of training in which traces lose their first lines (lab/tune/internalizing.py)."""
 
     stages: int = Field(default=0, ge=0)
     """Number of stages that remove lines; 0 to remove nothing."""

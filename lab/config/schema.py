@@ -207,7 +207,7 @@ class TrainingConfig(Section):
     """Keep the model of each validation in steps/<step>, to study how it changes during training. Every command opens
     such a folder like a run."""
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
-    """Where losses are logged in addition to metrics.jsonl (lab/training/loggers.py). tensorboard writes into the run
+    """Where losses are logged in addition to metrics.jsonl (lab/tune/loggers.py). tensorboard writes into the run
     directory; trackio and wandb use the project number-lab."""
 
     @model_validator(mode="after")

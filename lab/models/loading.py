@@ -17,8 +17,8 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError, mistakes
 from lab.graft.llama import GraftedLlama
 from lab.models import adapters, pretrained, sources, swaps
-from lab.models.scratch import NumberLlama
 from lab.runs import Run
+from lab.scratch.llama import NumberLlama
 from lab.text.scratch_notation import ScratchNotation, notation_of
 
 

@@ -31,7 +31,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
-from lab.inference.engine import Completion
+from lab.engines.engine import Completion
 from lab.plugins.shared import VERSION, budget, budgets, completed, figures, open_cached
 from lab.text.examples import Prompt
 

@@ -9,7 +9,7 @@ from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.opening import open_benchmark
 from lab.benchmarks.results import SUM_READINGS, Scored
 from lab.config.evaluation import BenchmarkConfig
-from lab.inference.engine import Completion
+from lab.engines.engine import Completion
 from lab.text.answers import without_thoughts
 
 Config: TypeAlias = Annotated[BenchmarkConfig, Field(discriminator="kind")]

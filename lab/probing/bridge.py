@@ -25,11 +25,11 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError, TaskError, in_one_line
 from lab.graft.llama import GraftedLlama
 from lab.models import adapters, loading, sources
-from lab.models.scratch import NumberLlama
 from lab.models.swaps import swap_of
 from lab.probing.components import SITES, Component, Site
 from lab.probing.live_patterns import make_live
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
+from lab.scratch.llama import NumberLlama
 from lab.text.notation import Notation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]

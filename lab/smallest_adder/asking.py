@@ -14,8 +14,8 @@ from torch import nn
 
 from lab.config.evaluation import LocalEngineConfig
 from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.engines.engine import GREEDY, Completion, Request, Sampling
 from lab.errors import ConfigError, ModelError
-from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.numbers.tasks import task
 from lab.runs import Run
 from lab.smallest_adder.config import AdderConfig

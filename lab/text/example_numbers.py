@@ -23,7 +23,7 @@ def draw_example_number(item: Example, seed: int) -> Example:
     """Draws the example number of a prompt that begins with NUPA's hint for integers; other prompts stay as they are.
 
     The number of digits is uniform in 0..LONGEST. ALIKE successive values of `seed` give the same example number,
-    because prompts that begin alike are computed together (lab/training/collation.py).
+    because prompts that begin alike are computed together (lab/tune/collation.py).
     """
     hint = FORMAT_HINTS["integer"]
     if not item.prompt.startswith(hint):

@@ -7,7 +7,7 @@ the trace too, is written with the ones digit first. A word is a digit, a name w
 `a[-1:]=`), or a sign; lines end in ";". If the rule is shown, its text, in the same words, comes before the first
 number.
 
-With training.internalize, training samples lack the first lines of their traces (lab/training/internalizing.py).
+With training.internalize, training samples lack the first lines of their traces (lab/tune/internalizing.py).
 """
 
 import functools
@@ -25,7 +25,7 @@ from lab.text import rule_following
 from lab.text.notation import BEGIN, DIGITS, END, EQUALS, PAD, ScratchNotation
 
 ENDED, ANSWER = "answer", "is"
-"""The words between a trace and the answer. The first counts as one more line (lab/models/trace_places.py), so that
+"""The words between a trace and the answer. The first counts as one more line (lab/scratch/trace_places.py), so that
 from there a model can see the last line of the trace."""
 LINE = ";"
 ASSIGNED = ":="

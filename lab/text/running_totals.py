@@ -12,7 +12,7 @@ digits of the last one, make up the answer. Parts and totals have one digit more
 This is 125 + 97 + 3 = 225. Each total adds one term to the previous one; the last total is the answer.
 
 The scratchpads follow Nye et al. 2021 (arXiv 2112.00114). Cho et al. 2024 (arXiv 2410.15787) trained on such products
-and sums with position ids for rows and places; here, lab/models/grid_places.py computes these ids.
+and sums with position ids for rows and places; here, lab/scratch/grid_places.py computes these ids.
 """
 
 import functools

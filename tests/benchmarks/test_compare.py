@@ -11,8 +11,8 @@ from lab.benchmarks.results import VERSION, Reading, Sample, Scores, Summary
 from lab.benchmarks.sums.carry_free import CarryFree
 from lab.benchmarks.sums.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
+from lab.engines.engine import Completion
 from lab.evaluate import main
-from lab.inference.engine import Completion
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.runs import Run

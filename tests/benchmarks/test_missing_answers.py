@@ -25,7 +25,7 @@ from lab.benchmarks.sums.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, OwnQuestionsConfig, TwoIntegersConfig
 from lab.config.pretraining import PretrainConfig
 from lab.drawing.figures import by_cell
-from lab.inference.engine import Completion
+from lab.engines.engine import Completion
 from lab.numbers.sampling import Cell, distinct_problems
 from lab.numbers.tasks import TASKS
 from lab.runs import Run

@@ -6,9 +6,9 @@ import pytest
 
 from lab.benchmarks.own_questions import OwnQuestions
 from lab.config.evaluation import OwnQuestionsConfig
+from lab.engines.engine import Completion
 from lab.errors import TaskError
 from lab.evaluate import main
-from lab.inference.engine import Completion
 
 ROMAN = '''
 """Roman numerals."""

@@ -7,7 +7,7 @@ from lab.benchmarks.results import Sum
 from lab.benchmarks.sums.carry_free import CarryFree
 from lab.benchmarks.sums.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
-from lab.inference.engine import Completion
+from lab.engines.engine import Completion
 from lab.numbers.sampling import Cell, problem
 from lab.numbers.tasks import TASKS
 from lab.text.wording import wording_of

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.benchmarks.results import VERSION, Reading, Sample, Sum, Summary, read_summary
+from lab.engines.engine import Completion
 from lab.errors import RunError
-from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate
 from lab.runs import Run

@@ -7,8 +7,8 @@ from experiments.shared.inserted_places import Insertion, inserted
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.errors import ModelError
-from lab.models import scratch
 from lab.numbers.tasks import TASKS
+from lab.scratch import llama as scratch
 from lab.text.notation import Notation
 
 NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])

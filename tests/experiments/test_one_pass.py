@@ -8,12 +8,13 @@ from lab.benchmarks.benchmark import ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.pretraining import PositionsConfig, ScratchConfig
-from lab.inference.plain import PlainEngine
-from lab.models import scratch, sources
+from lab.engines.plain import PlainEngine
+from lab.models import sources
 from lab.models.loading import load_scratch
 from lab.numbers.additions import addition
 from lab.numbers.sampling import Cell, block
 from lab.numbers.tasks import TASKS
+from lab.scratch import llama as scratch
 from lab.text.notation import Notation
 from lab.text.running_totals import RunningTotals
 

@@ -7,22 +7,22 @@ from transformers import LlamaForCausalLM
 from lab.config.finetuning import DigitTokensConfig, LoraConfig, Swap, TextTokenizerConfig
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
+from lab.engines.engine import Request
+from lab.engines.local import LocalEngine
+from lab.engines.plain import PlainEngine
 from lab.errors import ModelError
 from lab.graft.llama import added_mask
-from lab.inference.engine import Request
-from lab.inference.local import LocalEngine
-from lab.inference.plain import PlainEngine
 from lab.models import adapters, loading, swaps
 from lab.parts.coupled import FAR_KIND, Coupled
 from lab.parts.part import Step
 from lab.text.examples import EncodedExample
-from lab.training.collation import PrefixTreeCollator
 from lab.trees.cache import RaggedCache
 from lab.trees.layout import shareable, tree_inputs, tree_path_inputs
 from lab.trees.losses import tree_loss
 from lab.trees.paths import Paths, attend_along_paths, attends_along_paths
 from lab.trees.prefill import PromptReader
 from lab.trees.prefix_tree import PrefixTree
+from lab.tune.collation import PrefixTreeCollator
 
 REVERSED = FormatConfig(reverse="integer")
 AS_WRITTEN = FormatConfig(reverse="none", pad="answer", carry_place=True)

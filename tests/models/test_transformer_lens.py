@@ -5,8 +5,8 @@ import torch
 
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.pretraining import PositionsConfig, ScratchConfig
-from lab.models import scratch
 from lab.numbers.tasks import TASKS
+from lab.scratch import llama as scratch
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 

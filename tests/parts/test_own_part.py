@@ -9,10 +9,10 @@ import torch
 import lab
 from lab.config.finetuning import Swap
 from lab.config.schema import ModelConfig
+from lab.engines.engine import Request
+from lab.engines.local import LocalEngine
+from lab.engines.plain import PlainEngine
 from lab.finetune import main as finetune
-from lab.inference.engine import Request
-from lab.inference.local import LocalEngine
-from lab.inference.plain import PlainEngine
 from lab.models import swaps
 from lab.trees.layout import tree_inputs
 from lab.trees.prefix_tree import PrefixTree

@@ -10,8 +10,8 @@ from lab.parts.stick_breaking import stick_breaking_weights
 from lab.parts.walk import decisive, missed_stops, walk_down
 from lab.text.examples import EncodedExample
 from lab.text.places import RowSpots, row_spots_downward
-from lab.training.collation import PrefixTreeCollator
 from lab.trees.losses import tree_loss
+from lab.tune.collation import PrefixTreeCollator
 
 
 def walked(text: str) -> str:

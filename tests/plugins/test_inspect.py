@@ -19,7 +19,7 @@ from inspect_ai.model import (
 )
 
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
-from lab.inference.engine import Completion
+from lab.engines.engine import Completion
 from lab.plugins.inspect_tasks import carry_free, nupa, two_integers
 from lab.plugins.shared import figures, open_cached
 

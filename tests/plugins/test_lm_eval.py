@@ -8,7 +8,7 @@ import yaml
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.sums.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
-from lab.inference.engine import Completion
+from lab.engines.engine import Completion
 from lab.numbers.tasks import TASKS
 from lab.plugins.lm_eval import process_results, tasks_folder
 from lab.plugins.shared import NUPA_METRICS, SUM_METRICS, completed, figures, open_cached

@@ -11,9 +11,9 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from lab.config.schema import ModelConfig
+from lab.engines.engine import Request, Sampling
+from lab.engines.local import LocalEngine
 from lab.errors import LabError, ModelError, TaskError
-from lab.inference.engine import Request, Sampling
-from lab.inference.local import LocalEngine
 from lab.models import pretrained
 from lab.probing import interventions
 from lab.probing.bridge import Subject, bridge

@@ -14,11 +14,11 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.errors import ModelError, TaskError
-from lab.models import scratch
-from lab.models.scratch import NumberLlama
 from lab.numbers.tasks import TASKS
 from lab.probing.bridge import Subject, bridge, check, open_model
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums, Written
+from lab.scratch import llama as scratch
+from lab.scratch.llama import NumberLlama
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 from tests.probing.known_adders import llama_adder

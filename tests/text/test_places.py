@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.models.position_ids import TokenFacts, abacus
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.tasks import TASKS
 from lab.probing.positions import NOWHERE, NotatedSums, Sums
+from lab.scratch.position_ids import TokenFacts, abacus
 from lab.text.notation import Notation
 from lab.text.places import FRACTION, NO_SPOT, VALUE, place_values, row_spots, row_spots_downward
 from lab.text.scratch_tokenizer import build_tokenizer

@@ -6,8 +6,8 @@ from transformers import PreTrainedModel
 from lab.benchmarks.benchmark import measure
 from lab.benchmarks.cost.scoring import Variant
 from lab.benchmarks.nupa.scoring import Nupa
-from lab.inference.local import LocalEngine
-from lab.inference.plain import PlainEngine
+from lab.engines.local import LocalEngine
+from lab.engines.plain import PlainEngine
 from lab.runs import Run
 
 

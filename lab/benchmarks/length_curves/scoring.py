@@ -13,10 +13,10 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.results import Curve, CurvePoint, Curves, Reading, Sample, Scored, Scores, answered, grouped
-from lab.inference.engine import Completion, Engine, Request
-from lab.models.scratch import NumberLlama
+from lab.engines.engine import Completion, Engine, Request
 from lab.numbers.metrics import score
 from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
+from lab.scratch.llama import NumberLlama
 from lab.text.scratch_notation import ScratchNotation
 
 SURPLUS_TOKENS = 8

@@ -12,8 +12,8 @@ from lab.benchmarks.results import NupaSummary, Reading, Sample, Scored
 from lab.config.evaluation import NupaConfig
 from lab.config.notation import FormatConfig
 from lab.config.schema import chosen
+from lab.engines.engine import Completion, Engine, Request
 from lab.errors import TaskError
-from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.metrics import score
 from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import TASKS, Task

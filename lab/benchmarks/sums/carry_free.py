@@ -19,7 +19,7 @@ from lab.benchmarks.results import Sample, Scored, Sum, SumsSummary, answered
 from lab.benchmarks.sums.final_number import final_number, last_box
 from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import CarryFreeConfig
-from lab.inference.engine import Completion, Request
+from lab.engines.engine import Completion, Request
 from lab.numbers.philox import philox
 from lab.numbers.taxonomy import unit_step
 from lab.text.written_numbers import last

@@ -21,7 +21,7 @@ from lab.benchmarks.results import (
     grouped,
     shared_readings,
 )
-from lab.inference.engine import Request
+from lab.engines.engine import Request
 from lab.numbers.splits import unordered
 from lab.numbers.statistics import Estimate, bootstrap_mean, wilson
 from lab.numbers.taxonomy import INTEGER, OUTCOMES, classify, same_value

@@ -19,7 +19,7 @@ from lab.benchmarks.results import Sample, Scored, Sum, SumsSummary, answered
 from lab.benchmarks.sums.final_number import final_number, marked
 from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import TwoIntegersConfig
-from lab.inference.engine import Completion, Request
+from lab.engines.engine import Completion, Request
 from lab.numbers.philox import philox
 from lab.numbers.taxonomy import INTEGER, TAGS
 from lab.text.written_numbers import first

@@ -8,8 +8,8 @@ import yaml
 from lab.benchmarks.cost.frontier import GROUPS, Point, points, ways
 from lab.benchmarks.results import Reading, Sample
 from lab.cost import main
+from lab.engines.engine import Completion
 from lab.errors import RunError
-from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 
 LENGTHS = {"hard": [1, 3], "easy": [5, 6]}

@@ -2,8 +2,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lab.benchmarks.cost.measuring import Meter
-from lab.inference.engine import Request
-from lab.inference.plain import PlainEngine
+from lab.engines.engine import Request
+from lab.engines.plain import PlainEngine
 from lab.runs import Run
 
 REQUESTS = [Request(f"{7 * i}+{i**3}=", 3 + 5 * (i % 4), "add") for i in range(11)]

@@ -3,7 +3,7 @@ import pytest
 from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
 from lab.benchmarks.results import Reading, Sample
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.inference.engine import Completion
+from lab.engines.engine import Completion
 from lab.numbers.sampling import Cell, Mixture, Problem
 from lab.numbers.tasks import TASKS
 from lab.text.digit_groups import groups

@@ -12,8 +12,8 @@ from lab.benchmarks.results import Reading, Sample, Summary
 from lab.config.evaluation import NupaConfig
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
+from lab.engines.engine import GREEDY, Completion
 from lab.errors import RunError, TaskError
-from lab.inference.engine import GREEDY, Completion
 from lab.numbers.metrics import METRICS
 from lab.numbers.sampling import Cell, block
 from lab.numbers.splits import split_of, unordered

@@ -8,7 +8,7 @@ from lab.benchmarks.benchmark import Benchmark, measure
 from lab.benchmarks.results import Sum, facts, parse_errors, read_samples
 from lab.benchmarks.sums.carry_free import CarryFree
 from lab.config.evaluation import CarryFreeConfig
-from lab.inference.engine import GREEDY, Completion
+from lab.engines.engine import GREEDY, Completion
 from lab.numbers.taxonomy import classify
 from lab.runs import Run
 from lab.text.examples import Message

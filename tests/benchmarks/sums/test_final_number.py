@@ -7,7 +7,7 @@ from lab.benchmarks.sums.final_number import final_number, marked
 from lab.benchmarks.sums.scoring import Sum
 from lab.benchmarks.sums.two_integers import TwoIntegers, format_failure
 from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
-from lab.inference.engine import Completion
+from lab.engines.engine import Completion
 from lab.numbers.taxonomy import INTEGER, TAGS, classify
 from tests.text.linear import ATOMS, assert_linear
 

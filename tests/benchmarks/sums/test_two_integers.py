@@ -12,7 +12,7 @@ from lab.benchmarks.sums.tables import all_tables
 from lab.benchmarks.sums.two_integers import FORMAT_FAILURES, TwoIntegers
 from lab.config.evaluation import TwoIntegersConfig
 from lab.drawing.tables import NOT_MEASURED
-from lab.inference.engine import GREEDY, Completion
+from lab.engines.engine import GREEDY, Completion
 from lab.numbers.taxonomy import classify
 from lab.runs import Run
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.pretraining import ScratchConfig
-from lab.models import scratch
 from lab.numbers.tasks import TASKS
 from lab.probing.benchmark.known import FieldSums
 from lab.probing.bridge import bridge
@@ -27,6 +26,7 @@ from lab.probing.instruments.alignment import (
     target_at,
 )
 from lab.probing.positions import NotatedSums, Sums, Written
+from lab.scratch import llama as scratch
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 from tests.probing.known_adders import llama_adder, native_adder

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.pretraining import ScratchConfig
 from lab.errors import ModelError, TaskError
-from lab.models import scratch
 from lab.numbers.tasks import TASKS
 from lab.probing.bridge import Subject, bridge
 from lab.probing.instruments import fourier as lab
 from lab.probing.pairs import operands
 from lab.probing.positions import NotatedSums
+from lab.scratch import llama as scratch
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 from tests.probing.known_adders import llama_adder, native_adder

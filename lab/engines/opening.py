@@ -1,0 +1,70 @@
+"""Makes an engine from its config. An engine's libraries are imported only if the engine is used."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab import distributed
+from lab.config.evaluation import EndpointConfig, LocalEngineConfig, VllmConfig
+from lab.engines.api_key import needed_key
+from lab.engines.engine import Engine
+from lab.errors import ConfigError, ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
+    """The engine, and a text that says what it runs on. Raises ModelError or ConfigError if it cannot be made."""
+    if distributed.count() > 1 and not isinstance(config, LocalEngineConfig):
+        key = "tensor_parallel" if isinstance(config, VllmConfig) else "concurrency"
+        raise ConfigError(
+            f"engine.kind={config.kind} needs a single process: start it without a launcher, and set engine.{key}"
+        )
+    if isinstance(config, EndpointConfig):
+        from lab.engines.endpoint import EndpointEngine
+
+        return EndpointEngine(config, needed_key(config)), f"endpoint {config.base_url}"
+    if isinstance(config, VllmConfig):
+        from lab.engines.vllm import VllmEngine
+
+        engine = VllmEngine(config)
+        return engine, engine.description
+    from lab.engines.local import LocalEngine
+    from lab.engines.plain import ScratchEngine
+    from lab.models import loading, pretrained, sources
+
+    folder = Path(sources.resolve(config.model.name))
+    if loading.is_scratch(folder):
+        _check_keys_of_scratch(config)
+        given = "device" in config.model.model_fields_set
+        run = loading.load_scratch(folder, config.model.device if given else None)
+        override_attention(run.model, config)
+        return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
+    model, tokenizer = loading.load(config.model)
+    override_attention(model, config)
+    return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)
+
+
+def _check_keys_of_scratch(config: LocalEngineConfig) -> None:
+    """Raises ModelError for keys of the config that would have no effect on a model from scratch."""
+    model = config.model
+    idle = {
+        f"engine.model.dtype={model.dtype}": model.dtype == "bfloat16",
+        f"engine.model.quantization={model.quantization}": model.quantization != "none",
+        f"engine.speculation={config.speculation}": config.speculation > 0,
+    }
+    if wrong := [key for key, given in idle.items() if given]:
+        raise ModelError(f"{model.name} is a model from scratch, which computes in float32: leave {wrong[0]} out")
+
+
+def override_attention(model: "PreTrainedModel", config: LocalEngineConfig) -> None:
+    """Changes the attention of the loaded model as `far_at_most`, `clip_distance` and `spacing` of the config say;
+    saved weights stay as they are. Raises ModelError if the model cannot be changed in this way."""
+    from lab.models import loading
+
+    if config.far_at_most:
+        loading.bound_far(model, config.far_at_most)
+    if config.clip_distance:
+        loading.clip_distances(model, config.clip_distance)
+    if config.spacing:
+        loading.space_evenly(model, config.spacing)
