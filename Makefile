@@ -58,4 +58,4 @@ $(VLLM)/installed:
 
 test-vllm: vllm
 	VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind PYTHONPATH=. \
-		$(VLLM)/bin/python -m pytest tests/inference/test_vllm.py
+		$(VLLM)/bin/python -m pytest tests/engines/test_vllm.py

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from tests.inference.rate_limited import Bucket, JumpingLoop, SimulatedEngine, refusal
+from tests.engines.rate_limited import Bucket, JumpingLoop, SimulatedEngine, refusal
 
 from lab.config.evaluation import EndpointConfig
 from lab.engines.engine import Request

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lab.errors import ModelError
 from lab.parts.stick_breaking import Downward, sharpened, stick_breaking_weights
 from lab.probing.bridge import bridge
-from tests.models.test_scratch import tiny
+from tests.scratch.test_llama import tiny
 
 
 def weights(scores: list[float], visible: list[bool] | None = None) -> list[float]:
