@@ -122,8 +122,8 @@ class Worker:
         return sum(found.values())
 
     def on_one(self, ids: list[int]) -> dict[str, Any]:
-        """How the model wants one sequence, and what its pass does: whether it has logits at each position, and whether
-        there is a softmax over the tokens."""
+        """How the model wants one sequence, and what its pass does: whether it has logits at each position, and whether it
+        has attention."""
         forms = (lambda ids: torch.tensor([ids]), lambda ids: torch.tensor(ids), list)
         for self.form in forms:
             try:
@@ -134,7 +134,7 @@ class Worker:
                 first = error if self.form is forms[0] else first  # noqa: F821
         else:
             raise first
-        attends = any(name in ATTENDING or (name in SOFTMAX and len(ids) in shape) for name, shape in seen.found)
+        attends = any(attending(name, shape, len(ids)) for name, shape in seen.found)
         return {"everywhere": logits.ndim > 1 and logits.shape[-2] == len(ids), "attends": attends}
 
     def on_logits(self, ids: list[list[int]], batch: bool, everywhere: bool) -> torch.Tensor:
@@ -171,9 +171,18 @@ def logits_of(output: Any) -> torch.Tensor:
     return output.detach()
 
 
-ATTENDING = {"_native_multi_head_attention", "_transformer_encoder_layer_fwd", "_scaled_dot_product_flash_attention",
-             "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math", "scaled_dot_product_attention"}  # fmt: skip
-SOFTMAX = {"_softmax", "_safe_softmax", "exp", "exp_", "exp2", "softmax"}
+SOFTMAX = {"_softmax", "_safe_softmax", "exp", "exp_", "exp2"}
+PRODUCTS = {"mm", "bmm", "baddbmm", "addmm"}
+REGISTERS = 16
+"""Keys that a model may have besides its tokens."""
+
+
+def attending(operation: str, shape: Sequence[int], tokens: int) -> bool:
+    """Whether an operation is attention: one of torch's own, a softmax or exponentials over the tokens, or a product of all
+    tokens with all."""
+    over = [tokens <= size <= tokens + REGISTERS for size in shape]
+    own = "attention" in operation or operation == "_transformer_encoder_layer_fwd"
+    return own or (operation in SOFTMAX and any(over)) or (operation in PRODUCTS and sum(over) > 1)
 
 
 class Operations(TorchDispatchMode):
