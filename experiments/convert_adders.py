@@ -7,7 +7,6 @@ submission.py that such a run wrote. The declared adder computes the same logits
 """
 
 import ast
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 import yaml
 
 from lab.adders.spec import check
+from lab.adders.writing import write
 from lab.errors import ConfigError, ModelError, exit_cleanly
 
 Weights = Mapping[str, Any]
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> None:
     settings, weights, told = from_submission(old) if old.suffix == ".py" else from_run(old)
     value = declared(settings, weights) | told
     check(value)
-    new.write_text(written(value), encoding="utf-8")
+    write(value, new)
     print(f"{new}: written; lab adder verify {new}")
 
 
@@ -135,12 +135,6 @@ def reduced(settings: Mapping[str, Any], w: Weights) -> tuple[dict[str, Any], di
         return numbers, model | {"head": f"{table('head', 'head_DV')}.T"}
     model["norm"] = {"kind": "none", "gain": table("scale", "scale_D")}
     return numbers, model | {"head": {"nearest": points} if settings["head"] == "nearest" else points}
-
-
-def written(value: Mapping[str, Any]) -> str:
-    """JSON with a line for each part of the model and each table, and a row of a table a line."""
-    text = json.dumps(value, indent=1)
-    return re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 
 from lab.adders.count import count
-from lab.adders.loop import generate, prompts, read_answers
+from lab.adders.loop import generate, read_answers
 from lab.adders.model import DeclaredModel, Watch
 from lab.adders.problems import Pair, drawn, problems
+from lab.adders.rows import prompts
 from lab.adders.spec import Adder, sizes
 from lab.adders.verdict import Looks, Verdict
 

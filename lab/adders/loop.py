@@ -1,23 +1,11 @@
 """The challenge's loop: an answer grows by the token with the highest logit, and the model reads all that there is so far,
 again at each step. Does not import torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from lab.adders.problems import Pair
 from lab.adders.spec import Adder
-
-
-def prompts(adder: Adder, pairs: Sequence[Pair]) -> np.ndarray:
-    """The prompts (problems, tokens) of an adder."""
-    digits = np.array(adder.digits)
-    numbers = {"a": np.array([a for a, _ in pairs]), "b": np.array([b for _, b in pairs])}
-    columns = [
-        np.full(len(pairs), item) if isinstance(item, int) else digits[numbers[item[0]] // 10 ** min(int(item[1:]), 18) % 10]
-        for item in adder.prompt
-    ]
-    return np.stack(columns, axis=1)
 
 
 def read_answers(adder: Adder, tokens_BA: np.ndarray) -> list[int | None]:

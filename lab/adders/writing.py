@@ -1,26 +1,26 @@
-"""Writes a declared adder as JSON that a person can read: a line for each table's row, and for each part of the model."""
+"""Writes a declared adder as JSON that a person can read: what is short takes one line, and so does a row of numbers."""
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-
-def written(value: Mapping[str, Any]) -> str:
-    """JSON in which lists and mappings that hold no others take one line."""
-    text, before = json.dumps(value, indent=1), ""
-    while text != before and len(text) < 1 << 20:
-        before = text
-        text = re.sub(r"([\[{])\s*\n\s*([^\[\]{}\n]{0,90}(?:\n\s*[^\[\]{}\n]{1,60}){0,15})\n\s*([\]}])", _joined, text)
-    return text + "\n"
+LONGEST = 100
 
 
-def _joined(found: re.Match[str]) -> str:
-    return f"{found[1]}{' '.join(found[2].split())}{found[3]}"
+def written(value: Any, indent: int = 0) -> str:
+    """JSON without a final line break."""
+    flat = json.dumps(value)
+    row = isinstance(value, list) and not any(isinstance(part, list | dict) for part in value)
+    if len(flat) + indent <= LONGEST or row or not isinstance(value, list | dict):
+        return flat
+    margin = "\n" + " " * (indent + 1)
+    if isinstance(value, list):
+        return f"[{','.join(margin + written(part, indent + 1) for part in value)}]"
+    return f"{{{','.join(f'{margin}{json.dumps(key)}: {written(part, indent + 1)}' for key, part in value.items())}}}"
 
 
 def write(value: Mapping[str, Any], path: Path) -> None:
     fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(written(value), encoding="utf-8")
+    fresh.write_text(written(value) + "\n", encoding="utf-8")
     fresh.replace(path)

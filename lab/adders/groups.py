@@ -1,8 +1,7 @@
 """Trains groups of small adders side by side, and only the better ones to the end.
 
 Calling a model of thirty numbers takes as long as its computation, so all seeds of a group are one batched model: their
-weights are rows of a matrix, `vmap` runs the model over the rows (side_by_side.py does so faster for one kind), and
-AdamW is a few lines over the matrix. After some validations only the better rows go on. Everything is a function of
+numbers are rows of a matrix, `vmap` runs the model over the rows, and AdamW is a few lines over the matrix. After some validations only the better rows go on. Everything is a function of
 (config, step): a group that was cut short goes on from its last validation and ends with the same bytes.
 
 Shapes: S seeds, P parameters of one model, B problems, T tokens, A digits of an answer, V digits.
@@ -14,15 +13,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
-from torch.func import functional_call, vmap
+from torch.func import vmap
 from torch.nn.functional import cross_entropy
 
+from lab.adders.config import AdderConfig, AdderTrainingConfig
+from lab.adders.initial import draw
+from lab.adders.model import DeclaredModel
+from lab.adders.rows import batch
 from lab.progress import progress_bar
 from lab.runs import Run
-from lab.smallest_adder.config import AdderConfig, AdderTrainingConfig
-from lab.smallest_adder.models import TinyAdder, build
-from lab.smallest_adder.rows import ANSWERS, batch
-from lab.smallest_adder.side_by_side import logits_of_many
 
 LOWEST_RATE = 0.01
 """The end of the cosine schedule, as a share of the learning rate."""
@@ -45,32 +44,29 @@ class Batch(NamedTuple):
 
 
 class BatchedModel:
-    """One architecture with many sets of weights, each a row of a matrix (S, P)."""
+    """One architecture with many sets of numbers, each a row of a matrix (S, P)."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
-        self.model = model
-        self.names, parameters = zip(*model.named_parameters(), strict=True)
-        self.shapes = [parameter.shape for parameter in parameters]
-        self.sizes = [parameter.numel() for parameter in parameters]
+    def __init__(self, config: AdderConfig) -> None:
+        self.adder = config.untrained
+        self.model = DeclaredModel(self.adder)
+        self.names = list(config.numbers)
+        self.shapes = [torch.Size(initial.shape) for initial in config.numbers.values()]
+        self.sizes = [shape.numel() for shape in self.shapes]
 
     @property
     def parameters(self) -> int:
         return sum(self.sizes)
 
-    def state_dict(self, row_P: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The weights by name. Those of several seeds, (P, S), get a last dimension for the seeds."""
+    def tables(self, row_P: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The tables by name."""
         parts = zip(self.names, row_P.split(self.sizes), self.shapes, strict=True)
-        return {name: part.view((*shape, *row_P.shape[1:])) for name, part, shape in parts}
+        return {name: part.view(shape) for name, part, shape in parts}
 
     def logits(self, rows_SP: torch.Tensor, ids_BT: torch.Tensor) -> torch.Tensor:
         """The logits of the answers, (B, A, V, S)."""
-        if isinstance(self.model, TinyAdder):
-            period = {} if "period" in self.names else {"period": torch.tensor([self.model.period])}
-            weights = period | self.state_dict(rows_SP.T.contiguous())
-            return logits_of_many(weights, self.model.heads, ids_BT, ANSWERS)
 
         def one(row_P: torch.Tensor) -> torch.Tensor:
-            return functional_call(self.model, self.state_dict(row_P), (ids_BT, ANSWERS))
+            return self.model(ids_BT, len(self.adder.answer), self.tables(row_P))
 
         return vmap(one, out_dims=-1)(rows_SP)
 
@@ -101,14 +97,10 @@ class BatchedModel:
 
 
 def initial_rows(config: AdderConfig) -> torch.Tensor:
-    """The initial weights (S, P). Those of each seed are drawn separately, so they do not depend on the size of the
+    """The initial numbers (S, P). Those of each seed are drawn separately, so they do not depend on the size of the
     group."""
-    rows = []
-    with torch.random.fork_rng():
-        for member in range(config.group.seeds):
-            torch.manual_seed(config.seed * 1_000_003 + member)
-            rows.append(torch.cat([parameter.detach().flatten() for parameter in build(config.model).parameters()]))
-    return torch.stack(rows)
+    seeds = (config.seed * 1_000_003 + member for member in range(config.group.seeds))
+    return torch.stack([torch.cat([table.flatten() for table in draw(config.numbers, seed).values()]) for seed in seeds])
 
 
 class Group:
@@ -179,7 +171,7 @@ def complements_at(step: int, config: AdderTrainingConfig) -> float:
 
 
 def train_group(
-    config: AdderConfig, run: Run, batched_as: Callable[[torch.nn.Module], BatchedModel] = BatchedModel
+    config: AdderConfig, run: Run, batched_as: Callable[[AdderConfig], BatchedModel] = BatchedModel
 ) -> tuple[BatchedModel, Group]:
     """Trains a group of seeds, or goes on with it. Returns the model and the group, whose best weights are `best_P`.
 
@@ -193,18 +185,19 @@ def train_group(
             (experiments/adder_plain.py).
     """
     training = config.training
-    batched = batched_as(build(config.model))
+    batched = batched_as(config)
     group = Group(initial_rows(config))
     if (run.path / f"{STATE}.json").exists():
         group.restore(run.read_json(STATE))
     run.rewrite("metrics", [record for record in run.read("metrics") if record["step"] <= group.step])
-    valid = Batch.of(batch("valid", config.seed, 0, training.valid_problems))
+    valid = Batch.of(batch(batched.adder, "valid", config.seed, 0, training.valid_problems))
     halvings = dict(config.group.halvings)
     with progress_bar() as bar:
         item = bar.add_task("training", total=training.max_steps, completed=group.step, note="")
         while group.step < training.max_steps and group.best["accuracy"] < training.enough:
             complements = complements_at(group.step, training)
-            problems = Batch.of(batch("train", config.seed, group.step, training.batch_size, complements))
+            drawn = batch(batched.adder, "train", config.seed, group.step, training.batch_size, complements)
+            problems = Batch.of(drawn)
             _, gradients_SP = batched.gradients(group.rows_SP, problems)
             group.update(gradients_SP, training)
             bar.update(item, completed=group.step)
