@@ -22,7 +22,7 @@ from lab.models import sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem
 from lab.numbers.tasks import KNOWN, SUM, Task
 from lab.numbers.tasks import task as task_named
-from lab.smallest_adder import asking
+from lab.adders import asking
 from lab.text import formats
 
 if TYPE_CHECKING:
@@ -208,13 +208,13 @@ def _notated(name: str, engine: NotatedEngine) -> Model:
 
 
 def engine_of(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
-    """The engine that a config describes, and a text that says what it runs on. The model may also be a smallest adder.
+    """The engine that a config describes, and a text that says what it runs on. The model may also be a declared adder.
 
     Raises ModelError or ConfigError if it cannot be made.
     """
     if isinstance(config, LocalEngineConfig) and asking.is_adder(folder := Path(sources.resolve(config.model.name))):
         asking.check_attention(config)
-        return asking.open_adder(folder), "cpu"
+        return asking.AdderEngine.of(folder), "cpu"
     return open_engine(config)
 
 

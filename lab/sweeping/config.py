@@ -16,7 +16,7 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import FolderName, RunConfig, Section
 from lab.probing.config import ProbeConfig
-from lab.smallest_adder.config import AdderConfig
+from lab.adders.config import AdderConfig
 
 
 class Command(NamedTuple):
