@@ -148,7 +148,7 @@ class AdderConfig(RunConfig):
 
     def declared(self, numbers: dict[str, Any], **facts: Any) -> dict[str, Any]:
         """The adder with these numbers, as plain values. `facts`: its other keys."""
-        own = {"model": self.model.model_dump(exclude_unset=True), "prompt": self.prompt, "answer": self.answer}
+        own = {"model": self.model.model_dump(exclude_defaults=True), "prompt": self.prompt, "answer": self.answer}
         return {"numbers": numbers} | own | ({"vocabulary": self.vocabulary} if self.vocabulary else {}) | facts
 
     @property

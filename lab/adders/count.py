@@ -23,7 +23,7 @@ class Count(NamedTuple):
 def count(adder: Adder) -> Count:
     """Counts all tables, whether the model uses them or not, and every number that is written in the model."""
     parameters = sum(math.prod(sizes(table)) for table in adder.numbers.values())
-    return Count(parameters, _literals(adder.model.model_dump(exclude_unset=True)))
+    return Count(parameters, _literals(adder.model.model_dump(exclude_defaults=True)))
 
 
 def _literals(value: Any) -> int:

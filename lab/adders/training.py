@@ -93,6 +93,5 @@ def export(run: Path, config: AdderConfig, made: Path, folder: Path, dtype: str)
         n=share.n,
         share="{:.2f} %, {:.2f}-{:.2f}".format(*(100 * part for part in share[:3])),
         drawn=share.n - 10,
-        config=dump(config).rstrip(),
     )
     (made / "README.md").write_text(card, encoding="utf-8")
