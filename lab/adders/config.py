@@ -4,15 +4,18 @@ Does not import torch."""
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from lab.adders.references import Refused
 from lab.adders.spec import Adder, Model, check
 from lab.config.schema import Betas, Rate, RunConfig, Section
 
 
+_Size: TypeAlias = Annotated[int, Field(ge=1, le=1024)]
+
+
 class _Initial(Section):
-    shape: list[PositiveInt] = Field(default=[], max_length=2)
+    shape: list[_Size] = Field(default=[], max_length=2)
     """Empty for a single number."""
 
 
@@ -35,7 +38,7 @@ class UniformConfig(_Initial):
 
 
 class _MatrixConfig(_Initial):
-    shape: list[PositiveInt] = Field(min_length=2, max_length=2)
+    shape: list[_Size] = Field(min_length=2, max_length=2)
 
 
 class LinearConfig(_MatrixConfig):
