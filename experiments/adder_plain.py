@@ -80,7 +80,13 @@ class CompiledModel(BatchedModel):
         super().__init__(config)
         shapes = dict(zip(self.names, self.shapes, strict=True))
         attention, rope = config.model.layers[0].attention, config.model.rope
-        if set(shapes) - set(self.ORDER) or not attention or not rope or attention.heads != 1 or len(config.model.layers) > 1:
+        if (
+            set(shapes) - set(self.ORDER)
+            or not attention
+            or not rope
+            or attention.heads != 1
+            or len(config.model.layers) > 1
+        ):
             raise ConfigError(f"adder_plain.c is for plain blocks of one head, with tables {', '.join(self.ORDER)}")
         inner, width = shapes["up"]
         gains = [name for name in self.ORDER[1:4] if name in shapes]

@@ -59,7 +59,11 @@ def reduced(width: int = 2, arc: bool = False, attention: str = "content", head:
         "head": {"kind": "normal", "shape": [width, 10]},
         "scale": {"kind": "normal", "shape": [width], "mean": 1.5, "std": 0.5},
     }
-    unused = {"points" if arc else "arc", *(() if attention == "content" else ("query",)), "scale" if head == "free" else "head"}
+    unused = {
+        "points" if arc else "arc",
+        *(() if attention == "content" else ("query",)),
+        "scale" if head == "free" else "head",
+    }
     looks = {"q": "query.T", "k": "key.T"} if attention == "content" else {"q": {"b": [1, 0]}, "k": {"b": "key"}}
     layer = {
         "attention": {**looks, "o": "output.T", "scale": 8, "residual": "residual"},

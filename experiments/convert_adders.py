@@ -38,13 +38,23 @@ def main(arguments: Sequence[str]) -> None:
 def from_submission(path: Path) -> tuple[dict[str, Any], Weights, dict[str, Any]]:
     """The settings, the weights, and what the file says of itself."""
     tree = ast.parse(path.read_text())
-    (weights,) = (node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WEIGHTS")
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and re.fullmatch("(Gpt|Tiny|Reduced)Adder", ast.unparse(node.func))]
+    (weights,) = (
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WEIGHTS"
+    )
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and re.fullmatch("(Gpt|Tiny|Reduced)Adder", ast.unparse(node.func))
+    ]
     settings = {word.arg: ast.literal_eval(word.value) for word in calls[0].keywords if word.arg}
     settings["kind"] = ast.unparse(calls[0].func).removesuffix("Adder").lower()
     about = (ast.get_docstring(tree) or "").partition("\n\nSeeds:")[0]
     seeds = re.search(r"Seeds: (\d+)", ast.get_docstring(tree) or "")
-    return settings, ast.literal_eval(weights), {"about": about, "category": "trained", "seeds": int(seeds[1]) if seeds else None}
+    return (
+        settings,
+        ast.literal_eval(weights),
+        {"about": about, "category": "trained", "seeds": int(seeds[1]) if seeds else None},
+    )
 
 
 def from_run(folder: Path) -> tuple[dict[str, Any], Weights, dict[str, Any]]:
@@ -52,7 +62,9 @@ def from_run(folder: Path) -> tuple[dict[str, Any], Weights, dict[str, Any]]:
 
     try:
         config = yaml.safe_load((folder / "config.yaml").read_text())
-        weights = {name: weight.float().tolist() for name, weight in load_file(folder / "model" / "model.safetensors").items()}
+        weights = {
+            name: weight.float().tolist() for name, weight in load_file(folder / "model" / "model.safetensors").items()
+        }
         seeds = config["group"]["seeds"]
     except (OSError, KeyError, TypeError) as error:
         raise ModelError(f"{folder}: not a run of an earlier lab adder train: {error}") from None
@@ -63,13 +75,17 @@ def declared(settings: Mapping[str, Any], weights: Weights) -> dict[str, Any]:
     """The declared adder of one of the three architectures that there were: gpt, tiny and reduced."""
     kinds = {"gpt": gpt, "tiny": tiny, "reduced": reduced}
     numbers, model = kinds[settings["kind"]](settings, weights)
-    return {"numbers": numbers, "model": model, **TEMPLATES} | ({"vocabulary": 10} if settings["kind"] == "reduced" else {})
+    return {"numbers": numbers, "model": model, **TEMPLATES} | (
+        {"vocabulary": 10} if settings["kind"] == "reduced" else {}
+    )
 
 
 def gpt(settings: Mapping[str, Any], w: Weights) -> tuple[dict[str, Any], dict[str, Any]]:
     norms = ("attention_norm", "feed_forward_norm", "final_norm")
     maps = {"query": "query", "key": "key", "value": "value", "output": "output", "up": "up", "down": "down"}
-    numbers = {"digits": w["digits_VD"], "positions": w["positions_TD"]} | {name: w[f"{own}.weight"] for name, own in maps.items()}
+    numbers = {"digits": w["digits_VD"], "positions": w["positions_TD"]} | {
+        name: w[f"{own}.weight"] for name, own in maps.items()
+    }
     for norm in norms:
         numbers |= {f"{norm}_gain": w[f"{norm}.weight"], f"{norm}_bias": w[f"{norm}.bias"]}
     numbers |= {f"{name}_bias": w[f"{name}.bias"] for name in ("up", "down")}
@@ -95,7 +111,13 @@ def tiny(settings: Mapping[str, Any], w: Weights) -> tuple[dict[str, Any], dict[
     ffn = {"norm": norms[1], "act": "silu", "up": "up", **tied}
     layers = [{"attention": attention, "ffn": ffn}]
     head = "head" if "head" in numbers else "digits"
-    return numbers, {"embedding": "digits", "rope": {"period": period}, "layers": layers, "norm": norms[2], "head": head}
+    return numbers, {
+        "embedding": "digits",
+        "rope": {"period": period},
+        "layers": layers,
+        "norm": norms[2],
+        "head": head,
+    }
 
 
 def reduced(settings: Mapping[str, Any], w: Weights) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -130,7 +152,11 @@ def reduced(settings: Mapping[str, Any], w: Weights) -> tuple[dict[str, Any], di
         numbers["down"] = [w["down_D"]]
         up, down = {"join": [gate, gate]}, {"transpose": {"join": ["down", "-down"]}}
     ffn = {"act": "relu", "up": {"w": up, "b": table("bias", "bias_F")}, "down": down}
-    model = {"embedding": points, "rope": {"period": settings["period"]}, "layers": [{"attention": attention, "ffn": ffn}]}
+    model = {
+        "embedding": points,
+        "rope": {"period": settings["period"]},
+        "layers": [{"attention": attention, "ffn": ffn}],
+    }
     if settings["head"] == "free":
         return numbers, model | {"head": f"{table('head', 'head_DV')}.T"}
     model["norm"] = {"kind": "none", "gain": table("scale", "scale_D")}

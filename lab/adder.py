@@ -21,7 +21,6 @@ judged by the challenge's rules, in confined processes, and ranks apart.
 leaderboard.md and leaderboard.html.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -110,7 +109,9 @@ def judged(path: Path, options: VerifyOptions) -> "Verdict":
         from lab.adders.challenge.judge import judge as judge_source
         from lab.adders.challenge.source import read
 
-        return judge_source(read(path), options.seed, limits=Limits(seconds=options.seconds, confined=not options.unconfined))
+        return judge_source(
+            read(path), options.seed, limits=Limits(seconds=options.seconds, confined=not options.unconfined)
+        )
     from lab.adders.spec import load
 
     adder = load(path)
@@ -162,7 +163,9 @@ def show(verdict: "Verdict") -> None:
     print(FOREIGN if verdict.form == "python" else DECLARED)
     share = wilson(verdict.right, verdict.problems)
     interval = f"{share.value:.2%} (95 %: {share.low:.2%} to {share.high:.2%})"
-    print(f"accuracy     {verdict.right:,} of {verdict.problems:,} in the growing loop, {interval}; seed {verdict.seed}")
+    print(
+        f"accuracy     {verdict.right:,} of {verdict.problems:,} in the growing loop, {interval}; seed {verdict.seed}"
+    )
     if verdict.parameters is not None:
         print(f"parameters   {verdict.parameters:,} by the challenge's rule")
     if verdict.numbers is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
+from lab.adders import asking
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
@@ -22,7 +23,6 @@ from lab.models import sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem
 from lab.numbers.tasks import KNOWN, SUM, Task
 from lab.numbers.tasks import task as task_named
-from lab.adders import asking
 from lab.text import formats
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from lab.adders.config import AdderConfig
 from lab.command import entry_point, find_config, is_config, read_options
 from lab.config.commands import command_of
 from lab.config.finetuning import FinetuneConfig
@@ -34,7 +35,6 @@ from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, RunError, in_one_line
 from lab.runs import Run, put_in_place
-from lab.adders.config import AdderConfig
 
 
 class ExportOptions(Section):

@@ -270,7 +270,10 @@ def test_every_size_of_the_adders_ladder_is_a_config_and_smaller_than_the_one_be
     sizes = script("adder_sizes")
     counted = [count(sizes.config_of(label).untrained).parameters for label in sizes.LADDER]
     assert counted == [2912, 228, 103, 45, 39, 22, 14, 8, 7]
-    plain = [load(AdderConfig, ROOT / "configs" / "adder_plain.yaml", words) for words in script("adder_plain").LADDER.values()]
+    plain = [
+        load(AdderConfig, ROOT / "configs" / "adder_plain.yaml", words)
+        for words in script("adder_plain").LADDER.values()
+    ]
     assert [count(config.untrained).parameters for config in plain] == [70, 64, 61, 58, 55, 47, 43, 39]
 
 

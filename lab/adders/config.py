@@ -10,7 +10,6 @@ from lab.adders.references import Refused
 from lab.adders.spec import Adder, Model, check
 from lab.config.schema import Betas, Rate, RunConfig, Section
 
-
 _Size: TypeAlias = Annotated[int, Field(ge=1, le=1024)]
 
 

@@ -100,7 +100,9 @@ def initial_rows(config: AdderConfig) -> torch.Tensor:
     """The initial numbers (S, P). Those of each seed are drawn separately, so they do not depend on the size of the
     group."""
     seeds = (config.seed * 1_000_003 + member for member in range(config.group.seeds))
-    return torch.stack([torch.cat([table.flatten() for table in draw(config.numbers, seed).values()]) for seed in seeds])
+    return torch.stack(
+        [torch.cat([table.flatten() for table in draw(config.numbers, seed).values()]) for seed in seeds]
+    )
 
 
 class Group:

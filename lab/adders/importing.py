@@ -34,7 +34,9 @@ def from_folder(folder: Path, **templates: Any) -> dict[str, Any]:
         weights = {name: tensor.float() for name, tensor in load_file(folder / "model.safetensors").items()}
         kinds = {"llama": _llama, "gpt2": _gpt2}
         if config.get("model_type") not in kinds:
-            raise ModelError(f"{folder}: a {config.get('model_type')!r:.40}; only {' and '.join(kinds)} can be imported")
+            raise ModelError(
+                f"{folder}: a {config.get('model_type')!r:.40}; only {' and '.join(kinds)} can be imported"
+            )
         tables = _Tables(weights)
         model = kinds[config["model_type"]](config, tables)
     except KeyError as error:
@@ -45,7 +47,11 @@ def from_folder(folder: Path, **templates: Any) -> dict[str, Any]:
 
 
 def from_encoder(
-    embedding: nn.Embedding, encoder: nn.TransformerEncoder, head: nn.Linear, positions: torch.Tensor | None = None, **templates: Any
+    embedding: nn.Embedding,
+    encoder: nn.TransformerEncoder,
+    head: nn.Linear,
+    positions: torch.Tensor | None = None,
+    **templates: Any,
 ) -> dict[str, Any]:
     """The declared adder of an `nn.TransformerEncoder` that is called with a causal mask, as plain values.
 
@@ -58,8 +64,14 @@ def from_encoder(
 
     Raises ModelError for an activation that a declared adder does not have.
     """
-    weights = {f"{name}.{key}": tensor for name, part in (("encoder", encoder), ("head", head)) for key, tensor in part.state_dict().items()}
-    tables = _Tables(weights | {"embedding": embedding.weight} | ({} if positions is None else {"positions": positions}))
+    weights = {
+        f"{name}.{key}": tensor
+        for name, part in (("encoder", encoder), ("head", head))
+        for key, tensor in part.state_dict().items()
+    }
+    tables = _Tables(
+        weights | {"embedding": embedding.weight} | ({} if positions is None else {"positions": positions})
+    )
     layers = [_encoder_layer(layer, f"encoder.layers.{number}.", tables) for number, layer in enumerate(encoder.layers)]
     model = {"embedding": tables("embedding"), "layers": layers}
     if positions is not None:
@@ -83,16 +95,18 @@ def declared(tables: "_Tables", model: Mapping[str, Any], origin: str, **templat
     return value
 
 
-
-
 class _Tables:
     """Weights that are named as tables when they are first used."""
 
     def __init__(self, weights: Mapping[str, torch.Tensor]) -> None:
         self.weights, self.used = weights, {}
 
-    def __call__(self, name: str, change: Callable[[torch.Tensor], torch.Tensor] = lambda x: x, suffix: str = "") -> str:
-        own = (name.removeprefix("model.").removeprefix("transformer.").replace(".", "_") + suffix).removesuffix("_weight")
+    def __call__(
+        self, name: str, change: Callable[[torch.Tensor], torch.Tensor] = lambda x: x, suffix: str = ""
+    ) -> str:
+        own = (name.removeprefix("model.").removeprefix("transformer.").replace(".", "_") + suffix).removesuffix(
+            "_weight"
+        )
         self.used[own] = change(self.weights[name].detach()).tolist()
         return own
 
@@ -137,7 +151,9 @@ def _llama(config: Mapping[str, Any], tables: _Tables) -> dict[str, Any]:
         maps = {each[0]: tables.map(f"{name}self_attn.{each}") for each in ("q_proj", "k_proj", "v_proj", "o_proj")}
         attention = {"norm": norms[0], "heads": heads, "kv_heads": config.get("num_key_value_heads") or heads, **maps}
         maps = {each: tables.map(f"{name}mlp.{each}_proj") for each in ("up", "gate", "down")}
-        layers.append({"attention": attention, "ffn": {"norm": norms[1], "act": _act(config.get("hidden_act", "silu")), **maps}})
+        layers.append(
+            {"attention": attention, "ffn": {"norm": norms[1], "act": _act(config.get("hidden_act", "silu")), **maps}}
+        )
     tied = config.get("tie_word_embeddings", False) or "lm_head.weight" not in tables.weights
     embedding = tables("model.embed_tokens.weight")
     theta = rope.get("rope_theta", config.get("rope_theta", 10000.0))
@@ -159,7 +175,12 @@ def _gpt2(config: Mapping[str, Any], tables: _Tables) -> dict[str, Any]:
         name = f"transformer.h.{number}."
         norms = [_norm("layer", f"{name}ln_{each}", tables, eps) for each in (1, 2)]
         parts = tables.parts(f"{name}attn.c_attn", ".weight", ".bias", transposed=True)
-        attention = {"norm": norms[0], "heads": config["n_head"], **parts, "o": tables.map(f"{name}attn.c_proj", transposed)}
+        attention = {
+            "norm": norms[0],
+            "heads": config["n_head"],
+            **parts,
+            "o": tables.map(f"{name}attn.c_proj", transposed),
+        }
         maps = {own: tables.map(f"{name}mlp.{each}", transposed) for own, each in (("up", "c_fc"), ("down", "c_proj"))}
         act = _act(config.get("activation_function", "gelu_new"))
         layers.append({"attention": attention, "ffn": {"norm": norms[1], "act": act, **maps}})
@@ -176,7 +197,12 @@ def _gpt2(config: Mapping[str, Any], tables: _Tables) -> dict[str, Any]:
 
 def _encoder_layer(layer: Any, name: str, tables: _Tables) -> dict[str, Any]:
     acts = {nn.functional.relu: "relu", nn.functional.gelu: "gelu", nn.functional.silu: "silu"}
-    known = [own for function, own in acts.items() if layer.activation is function or isinstance(layer.activation, getattr(nn, {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}[own]))]
+    known = [
+        own
+        for function, own in acts.items()
+        if layer.activation is function
+        or isinstance(layer.activation, getattr(nn, {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}[own]))
+    ]
     if not known:
         raise ModelError(f"an nn.TransformerEncoderLayer with another activation than {', '.join(acts.values())}")
     norms = [_norm("layer", f"{name}norm{number}", tables, getattr(layer, f"norm{number}").eps) for number in (1, 2)]

@@ -6,7 +6,15 @@ from typing import Any
 
 import torch
 
-from lab.adders.config import AlongConfig, ArcConfig, InitialConfig, LinearConfig, NormalConfig, UniformConfig, WavesConfig
+from lab.adders.config import (
+    AlongConfig,
+    ArcConfig,
+    InitialConfig,
+    LinearConfig,
+    NormalConfig,
+    UniformConfig,
+    WavesConfig,
+)
 
 
 def draw(numbers: Mapping[str, InitialConfig], seed: int) -> dict[str, torch.Tensor]:

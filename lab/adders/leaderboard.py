@@ -36,7 +36,19 @@ PUBLISHED = (
     "and 67 count over 1,200 by the challenge's rule, because their position tables are float buffers."
 )
 TITLES = {"declared": "The smallest adders", "python": f"Python files, {FOREIGN}"}
-COLUMNS = ("rank", "name", "kind", "category", "parameters", "numbers", "right, % (95 %)", "n", "seeds", "verified", "objection")
+COLUMNS = (
+    "rank",
+    "name",
+    "kind",
+    "category",
+    "parameters",
+    "numbers",
+    "right, % (95 %)",
+    "n",
+    "seeds",
+    "verified",
+    "objection",
+)
 
 
 def adders(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
@@ -47,7 +59,8 @@ def adders(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
             raise TaskError(f"{folder}: there is no such folder")
         for path in sorted(folder.rglob("*")):
             if looks_like_one(path):
-                named = path.relative_to(folder).with_suffix("")
+                named = path.relative_to(folder)
+                named = named.with_suffix("") if named.suffix == ".json" else named
                 yield str(named.parent if named.name == "adder" and named.parent.name else named), path
 
 
@@ -55,10 +68,18 @@ def looks_like_one(path: Path) -> bool:
     try:
         if path.suffix == ".py":
             return bool(source.read(path))
-        if path.suffix not in reading.LARGEST or not path.is_file() or path.stat().st_size > reading.LARGEST[path.suffix]:
+        if (
+            path.suffix not in reading.LARGEST
+            or not path.is_file()
+            or path.stat().st_size > reading.LARGEST[path.suffix]
+        ):
             return False
         text = path.read_text(encoding="utf-8")
-        return all(f"{key}{quote}:" in text for quote in ('"' if path.suffix == ".json" else "",) for key in ("numbers", "prompt"))
+        return all(
+            f"{key}{quote}:" in text
+            for quote in ('"' if path.suffix == ".json" else "",)
+            for key in ("numbers", "prompt")
+        )
     except (TaskError, OSError, ValueError):
         return False
 
@@ -107,7 +128,9 @@ def _board(verdicts: Mapping[str, Verdict], title: str) -> Table:
         counts = ("" if number is None else f"{number:,}" for number in (verdict.parameters, verdict.numbers))
         figures = (*counts, share, f"{verdict.problems:,}", str(verdict.seeds or ""), verdict.verified)
         placed = str(rank) if verdict.qualified else "-"
-        rows.append((placed, plain(name, 120), kind, verdict.category, *figures, plain("; ".join(verdict.objections), 120)))
+        rows.append(
+            (placed, plain(name, 120), kind, verdict.category, *figures, plain("; ".join(verdict.objections), 120))
+        )
     good = frozenset(place for place, row in enumerate(rows) if row[0] != "-")
     return Table(title, COLUMNS, rows, 4, good)
 

@@ -15,7 +15,7 @@ def read_answers(adder: Adder, tokens_BA: np.ndarray) -> list[int | None]:
     for tokens in tokens_BA.tolist():
         found: int | None = 0
         for item, token in zip(adder.answer, tokens, strict=True):
-            if isinstance(item, int) and token != item or isinstance(item, str) and token not in value_of:
+            if (isinstance(item, int) and token != item) or (isinstance(item, str) and token not in value_of):
                 found = None
                 break
             if isinstance(item, str):

@@ -189,13 +189,17 @@ def attention(given: Pass, x_BTD: torch.Tensor, part: Attention) -> torch.Tensor
     k_BHTW, v_BHTW = (x.repeat_interleave(part.heads // kv_heads, 1) for x in (k_BKTW, v_BKTW))
     width = q_BHAW.shape[-1]
     scores_BHAT = q_BHAW @ k_BHTW.mT
-    scores_BHAT = scores_BHAT / math.sqrt(width) if part.scale is None else scores_BHAT * given.get(part.scale).reshape(())
+    scores_BHAT = (
+        scores_BHAT / math.sqrt(width) if part.scale is None else scores_BHAT * given.get(part.scale).reshape(())
+    )
     distances_AT = positions_T[-asked:, None] - positions_T
     if part.alibi is not None:
         scores_BHAT = scores_BHAT - distances_AT * given.get(part.alibi).reshape(-1, 1, 1)
     weights_BHAT = scores_BHAT.masked_fill(distances_AT < 0, -math.inf).softmax(-1)
     if given.watch.instead is not None:
-        weights_BHAT = given.watch.instead[len(given.watch.seen)][..., tokens - asked : tokens, :tokens].expand_as(weights_BHAT)
+        weights_BHAT = given.watch.instead[len(given.watch.seen)][..., tokens - asked : tokens, :tokens].expand_as(
+            weights_BHAT
+        )
     given.watch.seen.append(weights_BHAT)
     return given.map((weights_BHAT @ v_BHTW).transpose(1, 2).flatten(2), part.o)
 

@@ -72,7 +72,8 @@ def is_literal(reference: Reference) -> bool:
     """Whether a reference is a number, or a list of numbers or of rows of numbers."""
     if isinstance(reference, list):
         return bool(reference) and all(
-            is_number(part) or (isinstance(part, list) and bool(part) and all(map(is_number, part))) for part in reference
+            is_number(part) or (isinstance(part, list) and bool(part) and all(map(is_number, part)))
+            for part in reference
         )
     return is_number(reference)
 
@@ -84,7 +85,9 @@ def is_number(value: Any) -> bool:
 def _named(text: str, algebra: Algebra[V], place: Place) -> V:
     found = NAME.fullmatch(text)
     if not found:
-        raise Refused(place, f'{text[:60]!r}: should be the name of a table, with "-" before it or ".T" after it, or both')
+        raise Refused(
+            place, f'{text[:60]!r}: should be the name of a table, with "-" before it or ".T" after it, or both'
+        )
     minus, name, transposed = found.groups()
     value = algebra.named(name, place)
     value = algebra.transpose(value, place) if transposed else value

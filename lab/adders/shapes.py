@@ -100,7 +100,10 @@ def check_shapes(adder: "Adder") -> int:
         raise Refused("model.embedding", f"has rows for {tokens} tokens; {allowed}")
     used = [*adder.digits, *(item for item in (*adder.prompt, *adder.answer) if isinstance(item, int))]
     if min(used) < 0 or max(used) >= tokens or len(set(adder.digits)) < 10:
-        raise Refused("digits, prompt, answer", f"token ids should be below {tokens}, the rows of the embedding, and digits differ")
+        raise Refused(
+            "digits, prompt, answer",
+            f"token ids should be below {tokens}, the rows of the embedding, and digits differ",
+        )
     if model.positions is not None:
         checks.positions(model.positions, adder.tokens, width)
     if model.rope is not None:
@@ -111,7 +114,11 @@ def check_shapes(adder: "Adder") -> int:
             checks.fits(getattr(part, scale), f"{place}.{scale}", (), (width,))
         if part.norm and not part.post:
             checks.norm(part.norm, f"{place}.norm", width)
-        after = checks.attention(part, place, width, model.rope is not None) if kind == "attention" else checks.ffn(part, place, width)
+        after = (
+            checks.attention(part, place, width, model.rope is not None)
+            if kind == "attention"
+            else checks.ffn(part, place, width)
+        )
         if after != width and part.residual != 0:
             raise Refused(place, f"gives {after} numbers, and the stream has {width}; residual: 0 replaces the stream")
         width = after
@@ -145,7 +152,7 @@ class _Checks:
 
     def map(self, linear: "Map | None", place: Place, width: int) -> int:
         """The width after a map."""
-        if linear is None or linear.w is None and linear.b is None:
+        if linear is None or (linear.w is None and linear.b is None):
             return width
         if linear.w is not None:
             rows, columns = self.matrix(linear.w, f"{place}.w")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from lab.adders.reading import read
 from lab.adders.references import Reference, Refused, is_literal, is_number
@@ -134,15 +134,16 @@ def _layer(value: Any) -> Any:
     if not isinstance(value, dict) or not value:
         raise ValueError(f"should be a mapping with {' or '.join(known)}")
     if unknown := [key for key in value if key not in known]:
-        raise ValueError(f"no layer {str(unknown[0])[:60]!r}{did_you_mean(unknown[0], known) or ';'} one of {', '.join(known)}")
+        raise ValueError(
+            f"no layer {str(unknown[0])[:60]!r}{did_you_mean(unknown[0], known) or ';'} one of {', '.join(known)}"
+        )
     return value
 
 
 class Model(Section):
     embedding: Reference
     positions: Annotated[
-        Positions | None,
-        BeforeValidator(lambda value: value if isinstance(value, dict | None) else {"table": value}),
+        Positions | None, BeforeValidator(lambda value: value if isinstance(value, dict | None) else {"table": value})
     ] = None
     rope: Rope | None = None
     layers: list[Annotated[Layer, BeforeValidator(_layer)]] = Field(max_length=64)
@@ -150,13 +151,16 @@ class Model(Section):
     """How often the layers are gone through, with the same numbers."""
     norm: Norm | None = None
     head: Annotated[
-        Head,
-        BeforeValidator(lambda value: value if isinstance(value, dict) and "nearest" in value else _map(value)),
+        Head, BeforeValidator(lambda value: value if isinstance(value, dict) and "nearest" in value else _map(value))
     ]
 
     def parts(self) -> list[tuple[str, str, Part]]:
         """(place, kind, part) of all layers in their order."""
-        once = [(f"model.layers[{i}].{kind}", kind, part) for i, layer in enumerate(self.layers) for kind, part in layer.parts()]
+        once = [
+            (f"model.layers[{i}].{kind}", kind, part)
+            for i, layer in enumerate(self.layers)
+            for kind, part in layer.parts()
+        ]
         return once * self.times
 
 
@@ -265,7 +269,9 @@ def _check_table(table: Any, place: str, largest: float) -> None:
         if not is_number(number):
             raise Refused(where, f"{str(number)[:60]!r} is not a number")
         if not -largest < number < largest:
-            raise Refused(where, f"{'NaN' if math.isnan(number) else str(number)[:60]} is not a finite number in its precision")
+            raise Refused(
+                where, f"{'NaN' if math.isnan(number) else str(number)[:60]} is not a finite number in its precision"
+            )
     raise Refused(place, "should be a number, a list of numbers, or a list of rows of the same length")
 
 

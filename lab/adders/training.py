@@ -36,7 +36,11 @@ def train_adder(
         batched, group = train_group(config, run, batched_as)
         print(f"{batched.parameters:,} parameters, {time.perf_counter() - start:.1f} s")
         numbers = {name: table.tolist() for name, table in batched.tables(group.best_P).items()}
-        facts = {"category": "trained", "seeds": config.group.seeds, "about": describe(config, group, batched.parameters)}
+        facts = {
+            "category": "trained",
+            "seeds": config.group.seeds,
+            "about": describe(config, group, batched.parameters),
+        }
         value = config.declared(numbers, **facts)
         share = tested(check(value))
         run.write_json("summary", {"parameters": batched.parameters, "exact_match": share._asdict(), **group.best})
@@ -48,7 +52,9 @@ def train_adder(
 def tested(adder: Adder) -> Estimate:
     """The share of the public test that an adder writes right."""
     pairs = problems(PUBLIC_SEED)
-    return wilson(sum(found == a + b for (a, b), found in zip(pairs, Runner(adder).add(pairs), strict=True)), len(pairs))
+    return wilson(
+        sum(found == a + b for (a, b), found in zip(pairs, Runner(adder).add(pairs), strict=True)), len(pairs)
+    )
 
 
 def describe(config: AdderConfig, group: Group, parameters: int) -> str:

@@ -67,7 +67,9 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     is_run = (folder / "config.yaml").is_file()
     if is_run:
         if Run(folder).command == "adder":
-            raise ModelError(f"{config.name}: only lab ask, lab.load, lab evaluate, lab probe and lab adder open an adder")
+            raise ModelError(
+                f"{config.name}: only lab ask, lab.load, lab evaluate, lab probe and lab adder open an adder"
+            )
         folder = folder / "model"
         if not folder.is_dir():
             raise ModelError(

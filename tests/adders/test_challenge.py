@@ -70,6 +70,11 @@ def changed(*changes: tuple[str, str]) -> str:
     return source
 
 
+def harmful(name: str) -> str:
+    old, new = HARM[name]
+    return changed((old, f"{old}\n{new}" if old.startswith("VOCAB") else new))
+
+
 def verdict(source: str, seconds: float = 60, number: int = 60) -> Verdict:
     return judge(source, number=number, limits=Limits(seconds=seconds))
 
@@ -83,7 +88,10 @@ ALIKE = [
     [("return logits", "return logits[:, -1]")],
     [("return Adder()", "return Adder(), {'name': 'x'}")],
     [("x = self.values[ids]", "assert type(ids) is list; ids = torch.tensor([ids]); x = self.values[ids]")],
-    [("x = self.values[ids]", "assert ids.ndim == 1; ids = ids[None]; x = self.values[ids]"), ("return logits", "return logits[0]")],
+    [
+        ("x = self.values[ids]", "assert ids.ndim == 1; ids = ids[None]; x = self.values[ids]"),
+        ("return logits", "return logits[0]"),
+    ],
     [("x = self.values[ids]", "assert len(ids) == 1; x = self.values[ids]")],
     [("super().__init__()", "super().__init__(); self.register_buffer('mask', torch.ones(40, 40, dtype=torch.bool))")],
     [("self.scale = nn.Parameter", "self.tied = self.values; self.scale = nn.Parameter")],
@@ -102,10 +110,37 @@ def test_an_honest_file_qualifies_in_each_form_that_the_challenge_allows(changes
 
 COUNTED = [
     ([("super().__init__()", "super().__init__(); self.register_buffer('more', torch.zeros(100))")], 100),
-    ([("nn.Parameter(distances)", "nn.Parameter(distances.repeat(3)[:40]); self.other = nn.Parameter(torch.zeros(7))")], 7),
-    ([("        self.distances =", "        self.view = nn.Parameter(distances[:1]); self.distances =")], 0),  # a small view first
-    ([("        x = self.values[ids]", "        self.register_buffer('late', torch.zeros(9)); x = self.values[ids]")], 9),
-    ([("class Adder(nn.Module):", "class Adder(nn.Module):\n    def named_parameters(self, *a, **k): return iter(())")], 0),
+    (
+        [
+            (
+                "nn.Parameter(distances)",
+                "nn.Parameter(distances.repeat(3)[:40]); self.other = nn.Parameter(torch.zeros(7))",
+            )
+        ],
+        7,
+    ),
+    (
+        [("        self.distances =", "        self.view = nn.Parameter(distances[:1]); self.distances =")],
+        0,
+    ),  # a small view first
+    (
+        [
+            (
+                "        x = self.values[ids]",
+                "        self.register_buffer('late', torch.zeros(9)); x = self.values[ids]",
+            )
+        ],
+        9,
+    ),
+    (
+        [
+            (
+                "class Adder(nn.Module):",
+                "class Adder(nn.Module):\n    def named_parameters(self, *a, **k): return iter(())",
+            )
+        ],
+        0,
+    ),
 ]
 
 
@@ -195,7 +230,7 @@ HARM = {
 def test_whatever_a_file_does_there_is_a_verdict_in_time(name):
     judging.Child(HONEST, Limits(), judging.Clock(60)).close()  # torch is imported once, before the clock
     began = time.monotonic()
-    found = verdict(changed(HARM[name]), seconds=8, number=20)
+    found = verdict(harmful(name), seconds=8, number=20)
     assert time.monotonic() - began < 8 + 5
     assert found.objections
     assert not found.qualified
@@ -236,7 +271,9 @@ def test_a_file_without_the_exports_is_no_adder(source, said, tmp_path):
         read(tmp_path / "x.py")
 
 
-@pytest.mark.parametrize("line", ["from torch import nn, encode, decode", "encode, decode = f, g", "encode = decode = f"])
+@pytest.mark.parametrize(
+    "line", ["from torch import nn, encode, decode", "encode, decode = f, g", "encode = decode = f"]
+)
 def test_exports_may_be_assigned_or_imported(line, tmp_path):
     (tmp_path / "x.py").write_text(f"{line}\ndef build_model(): pass\nVOCAB_SIZE = MAX_OUTPUT_LEN = 10\n")
     assert read(tmp_path / "x.py")

@@ -54,7 +54,9 @@ def test_an_adder_that_takes_too_long_gets_a_verdict():
 
 
 def test_numbers_that_overflow_are_wrong_and_no_error():
-    broken = adder("47", numbers=json.loads((RESULTS / "adder_47.json").read_text())["numbers"] | {"output": [[3e38], [3e38]]})
+    broken = adder(
+        "47", numbers=json.loads((RESULTS / "adder_47.json").read_text())["numbers"] | {"output": [[3e38], [3e38]]}
+    )
     assert judge(broken, number=20).right == 0
 
 
@@ -70,7 +72,9 @@ def test_double_precision_is_computed_as_declared():
     ],
 )
 def test_a_template_gives_order_padding_and_separators(prompt, expected):
-    assert prompts(adder("47", prompt=[*prompt], vocabulary=None) if max(expected) < 10 else with_tokens(prompt), [(123, 45)]).tolist() == [expected]
+    assert prompts(
+        adder("47", prompt=[*prompt], vocabulary=None) if max(expected) < 10 else with_tokens(prompt), [(123, 45)]
+    ).tolist() == [expected]
 
 
 def with_tokens(prompt: list) -> Adder:

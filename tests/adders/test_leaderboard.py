@@ -11,7 +11,7 @@ from lab.adders import leaderboard
 from lab.adders.leaderboard import adders, boards, known, published, verdict_of, write
 from lab.adders.verdict import FOREIGN, Looks, Verdict
 from lab.errors import TaskError
-from tests.adders.test_challenge import HARM, HONEST, changed
+from tests.adders.test_challenge import HONEST, harmful
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "x</script><script>alert(1)</script>|y\n# z"
@@ -45,7 +45,12 @@ def test_the_smallest_that_qualifies_is_first_and_the_earlier_of_two_alike_and_p
         }
     )
     declared, python, records = (table for table, _ in shown)
-    assert [(row[0], row[1]) for row in declared.rows] == [("1", "early"), ("2", "late"), ("3", "large"), ("-", "wrong")]
+    assert [(row[0], row[1]) for row in declared.rows] == [
+        ("1", "early"),
+        ("2", "late"),
+        ("3", "large"),
+        ("-", "wrong"),
+    ]
     assert declared.better == {0, 1, 2}
     assert [(row[0], row[1], row[-1]) for row in python.rows] == [("1", "foreign", ""), ("-", "broken", "died")]
     assert FOREIGN in python.title
@@ -119,7 +124,7 @@ def test_adders_are_found_and_other_files_passed_over(path, tmp_path):
     (tmp_path / "config.yaml").write_text("x: 1")
     (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
     (tmp_path / "small.py").write_text(HONEST)
-    assert list(adders([tmp_path])) == [("run", path), ("small", tmp_path / "small.py")]
+    assert list(adders([tmp_path])) == [("run", path), ("small.py", tmp_path / "small.py")]
     with pytest.raises(TaskError, match="there is no such folder"):
         list(adders([tmp_path / "none"]))
 
@@ -128,7 +133,7 @@ def test_adders_are_found_and_other_files_passed_over(path, tmp_path):
 def test_the_board_of_good_bad_and_hostile_files_is_written_and_each_is_judged_once(path, cache, tmp_path, capsys):
     (tmp_path / "honest.py").write_text(HONEST)
     for name in ("dies of a signal", "exits", "raises SystemExit"):
-        (tmp_path / f"{name}.py").write_text(changed(HARM[name]))
+        (tmp_path / f"{name}.py").write_text(harmful(name))
     (tmp_path / "bad.json").write_text(json.dumps({"numbers": {}, "prompt": []}))
     main(["leaderboard", str(tmp_path), f"out={tmp_path / 'out'}", "seconds=60"])
     said = capsys.readouterr()

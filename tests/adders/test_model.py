@@ -31,7 +31,12 @@ def model(layers: list, numbers: dict | None = None, **more: object) -> Declared
 
 def test_references_stand_for_what_the_table_of_them_says():
     numbers = {"e": [[1.0, 2.0]] * 10, "w": [[1.0, 2.0], [3.0, 4.0]]}
-    value = {"numbers": numbers, "model": {"embedding": "e", "layers": [], "head": "e"}, "prompt": ["a0..9", "b0..9"], "answer": ["s0..10"]}
+    value = {
+        "numbers": numbers,
+        "model": {"embedding": "e", "layers": [], "head": "e"},
+        "prompt": ["a0..9", "b0..9"],
+        "answer": ["s0..10"],
+    }
     from lab.adders.model import Tensors
     from lab.adders.references import resolve
 
@@ -129,7 +134,9 @@ def test_a_folder_of_hugging_face_is_declared_with_the_same_logits(kind, tied, t
         )  # fmt: skip
         original = LlamaForCausalLM(config).eval()
     else:
-        original = GPT2LMHeadModel(GPT2Config(vocab_size=12, n_embd=16, n_layer=2, n_head=4, n_positions=40, tie_word_embeddings=tied)).eval()
+        original = GPT2LMHeadModel(
+            GPT2Config(vocab_size=12, n_embd=16, n_layer=2, n_head=4, n_positions=40, tie_word_embeddings=tied)
+        ).eval()
     for weight in original.parameters():
         weight.data += 0.3 * torch.randn_like(weight)
     original.save_pretrained(tmp_path)
@@ -180,4 +187,15 @@ def test_the_plain_block_of_47_numbers_gives_the_logits_that_its_class_gave():
     assert found.tolist() == pytest.approx(GOLDEN, rel=1e-6)
 
 
-GOLDEN = [-1026.922607421875, -1009.1883544921875, -1020.7467651367188, -1044.7039794921875, -1078.4287109375, -1121.989501953125, -1182.9512939453125, -1260.2945556640625, -1387.521484375, -1671.5084228515625]
+GOLDEN = [
+    -1026.922607421875,
+    -1009.1883544921875,
+    -1020.7467651367188,
+    -1044.7039794921875,
+    -1078.4287109375,
+    -1121.989501953125,
+    -1182.9512939453125,
+    -1260.2945556640625,
+    -1387.521484375,
+    -1671.5084228515625,
+]

@@ -17,7 +17,9 @@ ADDER = load(Path(__file__).parents[2] / "experiments" / "results" / "adder_47.j
 
 def test_a_row_is_both_numbers_ones_first_a_zero_around_each_and_what_was_answered():
     # 1234567890 + 9876543210 = 11111111100
-    assert prompts(ADDER, [(1234567890, 9876543210)]).tolist() == [[0, *(0, 9, 8, 7, 6, 5, 4, 3, 2, 1), 0, 0, *range(10), 0]]
+    assert prompts(ADDER, [(1234567890, 9876543210)]).tolist() == [
+        [0, *(0, 9, 8, 7, 6, 5, 4, 3, 2, 1), 0, 0, *range(10), 0]
+    ]
     assert read_answers(ADDER, np.array([[0, 0, *9 * [1]]])) == [11111111100]
 
 

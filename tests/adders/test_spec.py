@@ -22,7 +22,9 @@ LEAST = {
     "model": {
         "embedding": "e",
         "rope": {"period": 12},
-        "layers": [{"attention": {"q": "q", "k": "q", "norm": {"kind": "rms", "gain": "g"}}, "ffn": {"act": "silu", "up": "q"}}],
+        "layers": [
+            {"attention": {"q": "q", "k": "q", "norm": {"kind": "rms", "gain": "g"}}, "ffn": {"act": "silu", "up": "q"}}
+        ],
         "head": "e",
     },
     "prompt": ["a9..0", 10, "b9..0", 11],
@@ -158,7 +160,9 @@ def test_bytes_that_are_no_text_and_a_file_of_100_megabytes_are_refused_unread(t
 def test_references_that_would_be_huge_are_refused_before_anything_is_allocated(reference):
     began = time.monotonic()
     with pytest.raises(ValueError, match="is more than 1,048,576 numbers"):
-        check(changed("model.embedding", {"join": [reference, reference]} if isinstance(reference, list) else reference))
+        check(
+            changed("model.embedding", {"join": [reference, reference]} if isinstance(reference, list) else reference)
+        )
     assert time.monotonic() - began < 2
 
 

@@ -10,8 +10,8 @@ import torch
 
 import lab
 from lab.adder import main
-from lab.export import main as export
 from lab.adders.spec import load
+from lab.export import main as export
 from tests.records import records
 
 ROOT = Path(__file__).parents[2]

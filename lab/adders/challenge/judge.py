@@ -75,7 +75,9 @@ class Trial:
             outputs = self.model(child, practised, prompts)
         with self.child() as child:
             answers = self.answers(child, outputs)
-        self.right = sum(type(found) is int and found == a + b for (a, b), found in zip(self.pairs, answers, strict=True))
+        self.right = sum(
+            type(found) is int and found == a + b for (a, b), found in zip(self.pairs, answers, strict=True)
+        )
 
     def child(self) -> Child:
         return Child(self.source, self.limits, self.clock)
@@ -117,7 +119,9 @@ class Trial:
         looks = child.ask("one", ids=practised[0])
         everywhere, attends = (isinstance(looks, dict) and looks.get(key) is True for key in ("everywhere", "attends"))
         if not attends:
-            raise Objection("no self-attention: the model's pass has no softmax over the tokens, nor a product of all with all")
+            raise Objection(
+                "no self-attention: the model's pass has no softmax over the tokens, nor a product of all with all"
+            )
         batch = self.takes_batches(child, practised)
         outputs = self.written(child, practised, batch)
         rows = [prompt + output[:-1] for prompt, output in zip(practised, outputs, strict=True)]
@@ -158,7 +162,10 @@ class Trial:
         for length in sorted(set(map(len, prompts))):
             places = [place for place, prompt in enumerate(prompts) if len(prompt) == length]
             grown = generate(
-                lambda ids: self.logits(child, ids.tolist(), batch), np.array([prompts[place] for place in places]), self.length, AT_ONCE
+                lambda ids: self.logits(child, ids.tolist(), batch),
+                np.array([prompts[place] for place in places]),
+                self.length,
+                AT_ONCE,
             )
             for place, output in zip(places, grown.tolist(), strict=True):
                 outputs[place] = output
@@ -192,7 +199,9 @@ class Trial:
         found: list[Any] = [None] * len(outputs)
         for time in range(2):
             order = self.own.sample(valid, len(valid))
-            for place, answer in zip(order, _rows(child.ask("decode", outputs=[outputs[p] for p in order]), len(order)), strict=True):
+            for place, answer in zip(
+                order, _rows(child.ask("decode", outputs=[outputs[p] for p in order]), len(order)), strict=True
+            ):
                 if time and answer != found[place]:
                     raise Objection("decode reads the same tokens differently when it is called again")
                 found[place] = answer

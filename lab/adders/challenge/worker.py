@@ -149,7 +149,11 @@ class Worker:
             wanted = (len(ids) if batch else 1, len(ids[0]))
             if not batch and (logits.ndim < 2 or logits.shape[0] != 1 or (logits.ndim == 2 and wanted[1] == 1)):
                 logits = logits[None]
-            if logits.ndim not in (2, 3) or logits.shape[0] != wanted[0] or logits.ndim == 3 and logits.shape[1] not in (1, wanted[1]):
+            if (
+                logits.ndim not in (2, 3)
+                or logits.shape[0] != wanted[0]
+                or (logits.ndim == 3 and logits.shape[1] not in (1, wanted[1]))
+            ):
                 raise ValueError(f"the model gives logits of shape {tuple(logits.shape)} for ids {wanted}")
             rows.append(logits if everywhere or logits.ndim == 2 else logits[:, -1])
         found = torch.cat(rows).double()
