@@ -2,18 +2,19 @@
 
     python experiments/adder_circuit.py RUN [RUN ...]
 
-Each RUN is a run directory of `lab adder train`, or a declared adder of one layer and one head, with the templates of the
-lab's own configs. The known circuit (hand-built, and found in other authors' trained
-models of 19 to 49 parameters) attends to the digits of this place and of the one before in the ratio 10 : 1. It
-subtracts the digit written last, so that 10 (s + carry) - (carry before) is left, and subtracts 100 from this if it is
-above a step near 94-95. If two ReLU units share their direction, they are this step. In other models a norm follows, so the
-script reads only the direction of what is left, and no step. Attention weights are means over problems; the largest change
-of a weight stands beside them.
+Each RUN is a run directory of `lab adder train`, or a declared adder of one layer and one head, with the templates of
+the lab's own configs. The known circuit (hand-built, and found in other authors' trained models of 19 to 49 parameters)
+attends to the digits of this place and of the one before in the ratio 10 : 1. It subtracts the digit written last, so
+that 10 (s + carry) - (carry before) is left, and subtracts 100 from this if it is above a step near 94-95. If two ReLU
+units share their direction, they are this step. In other models a norm follows, so the script reads only the direction
+of what is left, and no step. Attention weights are means over problems; the largest change of a weight stands beside
+them.
 """
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,7 +51,7 @@ def row(path: Path) -> tuple[str, ...]:
     means = [weights_BAT[:, torch.arange(len(positions)), positions - back].mean().item() for back in (10, 22, 11, 23)]
     most = (weights_BAT.amax(0) - weights_BAT.amin(0)).max().item()
     facts_N3 = facts_of(ids_BT)
-    ffn = parts[1][2]
+    ffn: Any = parts[1][2]
     inputs_NF = given.map(given.norm(mid_ND, ffn.norm), ffn.up).numpy()
     is_step = ffn.act == "relu" and inputs_NF.shape[1] == 2 and np.ptp(inputs_NF[:, 0] - inputs_NF[:, 1]) < 1e-3
     seen_N = inputs_NF[:, 0] if is_step else direction(mid_ND)

@@ -39,8 +39,8 @@ LEARNED = 0.999
 def block(width: int = 3, inner: int = 2, ties: tuple[str, ...] = ("gate", "down"), values: int = 1) -> tuple[str, ...]:
     """The changes to configs/adder_plain.yaml that make another block.
 
-    A gate that is tied is the up projection; a tied down projection is minus its transpose. A block of width 2 has no room
-    for a direction that all digits share, so its queries and keys begin at random.
+    A gate that is tied is the up projection; a tied down projection is minus its transpose. A block of width 2 has no
+    room for a direction that all digits share, so its queries and keys begin at random.
     """
     height, asking = (0.7, "along") if width > 2 else (0, "normal")
     shapes = {"up": [inner, width], "gate": [inner, width], "down": [width, inner]}

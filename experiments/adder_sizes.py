@@ -35,8 +35,8 @@ Numbers = dict[str, dict[str, object]]
 
 
 def reduced(width: int = 2, arc: bool = False, attention: str = "content", head: str = "tied") -> dict[str, object]:
-    """An adder of one layer and one head with few numbers, as parts of a config: value and output projections are one map,
-    each hidden unit has directions of its own, and there are as many units as the stream is wide.
+    """An adder of one layer and one head with few numbers, as parts of a config: value and output projections are one
+    map, each hidden unit has directions of its own, and there are as many units as the stream is wide.
 
     Args:
         width: of the stream.
@@ -85,7 +85,8 @@ LADDER: dict[str, str | dict[str, object]] = {
     "ramp, one step": "adder_record",
     "digits, one step": "adder_ramp",
 }
-"""The config of each size, or what it has instead of the numbers and the model of configs/adder_arc.yaml; largest first."""
+"""The config of each size, or what it has instead of the numbers and the model of configs/adder_arc.yaml; largest
+first."""
 
 
 def config_of(label: str, settings: Sequence[str] = ()) -> AdderConfig:

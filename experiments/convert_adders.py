@@ -2,8 +2,8 @@
 
     python experiments/convert_adders.py OLD NEW.json
 
-OLD is a run directory of `lab adder train` from before adders were data (config.yaml and model/model.safetensors), or the
-submission.py that such a run wrote. The declared adder computes the same logits, up to the rounding of sums.
+OLD is a run directory of `lab adder train` from before adders were data (config.yaml and model/model.safetensors), or
+the submission.py that such a run wrote. The declared adder computes the same logits, up to the rounding of sums.
 """
 
 import ast

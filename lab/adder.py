@@ -5,15 +5,15 @@
     lab adder import FOLDER FILE.json [prompt=[...]] [answer=[...]] [digits=[...]]
     lab adder leaderboard [FOLDER ...] [out=leaderboard] [seconds=600]
 
-An adder is data: a JSON or YAML file with tables of numbers, layers from a closed vocabulary, and templates of the prompt
-and the answer. The lab builds, runs and counts it.
+An adder is data: a JSON or YAML file with tables of numbers, layers from a closed vocabulary, and templates of the
+prompt and the answer. The lab builds, runs and counts it.
 
 `train` trains a small adder, or a group of them of which the best is kept, and writes it as a declared adder
 (<output>/<name>/adder.json). If a run is killed, resume=true continues it, and it ends with the same result.
 
-`verify` judges an adder on the challenge's problems, in its growing loop. It exits with status 0 if the adder qualifies, 1
-if it does not, and 2 if there is nothing to judge. FILE may also be Python, with the five exports of the challenge: it is
-judged by the challenge's rules, in confined processes, and ranks apart.
+`verify` judges an adder on the challenge's problems, in its growing loop. It exits with status 0 if the adder
+qualifies, 1 if it does not, and 2 if there is nothing to judge. FILE may also be Python, with the five exports of the
+challenge: it is judged by the challenge's rules, in confined processes, and ranks apart.
 
 `import` declares a model of Hugging Face (a folder of a Llama or a GPT-2).
 
@@ -171,7 +171,9 @@ def show(verdict: "Verdict") -> None:
     if verdict.numbers is not None:
         print(f"numbers      {verdict.numbers:,} in all, literal ones too")
     if looks := verdict.looks:
-        kept = f"{looks.mean_kept:.1%} of {looks.n:,} answers stay with mean weights, {looks.uniform_kept:.1%} with equal ones"
+        kept = (
+            f"{looks.mean_kept:.1%} of {looks.n:,} answers stay with mean weights, {looks.uniform_kept:.1%} with equal"
+        )
         depends = "depends on tokens" if looks.kind == "transformer" else "does not depend on tokens"
         print(f"attention    {depends}: {kept}; a weight changes by up to {looks.moves:.4f} between problems")
         print(f"kind         {looks.kind}")

@@ -50,7 +50,8 @@ class AdderEngine:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """The adder in a file, or of a run. Raises ModelError if the run has none (yet), and TaskError for a bad file."""
+        """The adder in a file, or of a run. Raises ModelError if the run has none (yet), and TaskError for a bad
+        file."""
         if path.is_dir() and not (path / ADDER).is_file():
             converts = "or an older version of the lab made it (python experiments/convert_adders.py declares it)"
             raise ModelError(f"{path}: this run has no {ADDER}; it was interrupted, {converts}")

@@ -1,5 +1,5 @@
-"""What a config of `lab adder train` may say: an adder whose numbers are not known yet, groups of seeds, and their schedule.
-Does not import torch."""
+"""What a config of `lab adder train` may say: an adder whose numbers are not known yet, groups of seeds, and their
+schedule. Does not import torch."""
 
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -142,8 +142,8 @@ class AdderConfig(RunConfig):
     numbers: dict[str, Annotated[InitialConfig, Field(discriminator="kind")]] = Field(min_length=1)
     """How each table begins; they are drawn in this order. lab/adders/spec.py describes the other parts of an adder."""
     model: Model
-    prompt: list[int | str] = [0, "a0..9", 0, 0, "b0..9", 0]
-    answer: list[int | str] = ["s0..10"]
+    prompt: list[int | str] = Field(default=[0, "a0..9", 0, 0, "b0..9", 0])
+    answer: list[int | str] = Field(default=["s0..10"])
     vocabulary: int | None = None
     group: GroupConfig = GroupConfig()
     training: AdderTrainingConfig = AdderTrainingConfig()

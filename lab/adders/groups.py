@@ -1,8 +1,9 @@
 """Trains groups of small adders side by side, and only the better ones to the end.
 
 Calling a model of thirty numbers takes as long as its computation, so all seeds of a group are one batched model: their
-numbers are rows of a matrix, `vmap` runs the model over the rows, and AdamW is a few lines over the matrix. After some validations only the better rows go on. Everything is a function of
-(config, step): a group that was cut short goes on from its last validation and ends with the same bytes.
+numbers are rows of a matrix, `vmap` runs the model over the rows, and AdamW is a few lines over the matrix. After some
+validations only the better rows go on. Everything is a function of (config, step): a group that was cut short goes on
+from its last validation and ends with the same bytes.
 
 Shapes: S seeds, P parameters of one model, B problems, T tokens, A digits of an answer, V digits.
 """

@@ -1,7 +1,7 @@
 """Declares models that were made elsewhere: a folder of Hugging Face (Llama or GPT-2), or torch's own encoder.
 
-Weights are read as safetensors; nothing of the folder is run. A prompt and an answer, which such models do not have, are
-given as templates (spec.py). Tables that the original ties are one table here.
+Weights are read as safetensors; nothing of the folder is run. A prompt and an answer, which such models do not have,
+are given as templates (spec.py). Tables that the original ties are one table here.
 """
 
 import json
@@ -77,7 +77,7 @@ def from_encoder(
     if positions is not None:
         model["positions"] = tables("positions")
     if encoder.norm is not None:
-        model["norm"] = _norm("layer", "encoder.norm", tables, encoder.norm.eps)
+        model["norm"] = _norm("layer", "encoder.norm", tables, float(getattr(encoder.norm, "eps", 1e-5)))
     tied = head.weight.data_ptr() == embedding.weight.data_ptr()
     model["head"] = {"w": tables("embedding")} if tied else {"w": tables("head.weight")}
     if head.bias is not None:
@@ -119,7 +119,10 @@ class _Tables:
         """Queries, keys and values that are stored as one map."""
         found = {}
         for index, part in enumerate("qkv"):
-            third = lambda x, index=index: (x.T if transposed and x.ndim == 2 else x).chunk(3)[index]
+
+            def third(x: torch.Tensor, index: int = index) -> torch.Tensor:
+                return (_turned(x) if transposed else x).chunk(3)[index]
+
             w = self(f"{name}{weight}", third, f"_{part}")
             has_bias = f"{name}{bias}" in self.weights
             found[part] = {"w": w, "b": self(f"{name}{bias}", third, f"_{part}")} if has_bias else w
@@ -166,11 +169,15 @@ def _llama(config: Mapping[str, Any], tables: _Tables) -> dict[str, Any]:
     }
 
 
+def _turned(x: torch.Tensor) -> torch.Tensor:
+    """GPT-2 stores its maps transposed."""
+    return x.T if x.ndim == 2 else x
+
+
 def _gpt2(config: Mapping[str, Any], tables: _Tables) -> dict[str, Any]:
     layers, eps = [], config.get("layer_norm_epsilon", 1e-5)
     if config.get("scale_attn_by_inverse_layer_idx") or not config.get("scale_attn_weights", True):
         raise ValueError("attention scores are scaled in an unusual way")
-    transposed = lambda x: x.T if x.ndim == 2 else x  # GPT-2 stores its maps that way
     for number in range(config["n_layer"]):
         name = f"transformer.h.{number}."
         norms = [_norm("layer", f"{name}ln_{each}", tables, eps) for each in (1, 2)]
@@ -179,9 +186,9 @@ def _gpt2(config: Mapping[str, Any], tables: _Tables) -> dict[str, Any]:
             "norm": norms[0],
             "heads": config["n_head"],
             **parts,
-            "o": tables.map(f"{name}attn.c_proj", transposed),
+            "o": tables.map(f"{name}attn.c_proj", _turned),
         }
-        maps = {own: tables.map(f"{name}mlp.{each}", transposed) for own, each in (("up", "c_fc"), ("down", "c_proj"))}
+        maps = {own: tables.map(f"{name}mlp.{each}", _turned) for own, each in (("up", "c_fc"), ("down", "c_proj"))}
         act = _act(config.get("activation_function", "gelu_new"))
         layers.append({"attention": attention, "ffn": {"norm": norms[1], "act": act, **maps}})
     tied = config.get("tie_word_embeddings", True) or "lm_head.weight" not in tables.weights

@@ -1,8 +1,9 @@
-"""Ranks adders: Markdown, and one HTML file that needs nothing else. Declared adders and foreign Python have a table each.
+"""Ranks adders: Markdown, and one HTML file that needs nothing else. Declared adders and foreign Python have a table
+each.
 
-Verdicts are kept in the lab's cache, under the bytes of the file and the version of the judge; a file beside an adder came
-with it and could be forged. Names and reasons come from untrusted files: they are squeezed into a line and escaped. Does not
-import torch.
+Verdicts are kept in the lab's cache, under the bytes of the file and the version of the judge; a file beside an adder
+came with it and could be forged. Names and reasons come from untrusted files: they are squeezed into a line and
+escaped. Does not import torch.
 """
 
 import csv
@@ -26,9 +27,9 @@ from lab.numbers.statistics import wilson
 VERSION = 12
 """Increased when a file could be judged differently than before."""
 NOTES = {
-    "declared": "The lab built, ran and counted these. Parameters: numbers in tables, the challenge's rule. Numbers: literal "
-    "ones too, such as a fixed period. Kind: a convolution's attention weighs alike in all problems, and mean weights do as "
-    "well. Seeds: of how many this is the best, according to the file. Smallest first, then earliest.",
+    "declared": "The lab built, ran and counted these. Parameters: numbers in tables, the challenge's rule. Numbers: "
+    "literal ones too, such as a fixed period. Kind: a convolution's attention weighs alike in all problems, and mean "
+    "weights do as well. Seeds: of how many this is the best, according to the file. Smallest first, then earliest.",
     "python": f"{FOREIGN[0].upper()}{FOREIGN[1:]}. {NOT_EXCLUDED}",
 }
 PUBLISHED = (
@@ -52,8 +53,8 @@ COLUMNS = (
 
 
 def adders(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
-    """(name, file) of everything below the folders that looks like an adder: Python with the five exports, and JSON or YAML
-    with numbers and prompt among its keys. Raises TaskError if there is no such folder."""
+    """(name, file) of everything below the folders that looks like an adder: Python with the five exports, and JSON or
+    YAML with numbers and prompt among its keys. Raises TaskError if there is no such folder."""
     for folder in folders:
         if not folder.is_dir():
             raise TaskError(f"{folder}: there is no such folder")
@@ -111,7 +112,8 @@ def _place(path: Path) -> Path:
 
 
 def boards(verdicts: Mapping[str, Verdict]) -> list[tuple[Table, str]]:
-    """A table of declared adders and one of Python files, if there are any, and the published records, with their notes."""
+    """A table of declared adders and one of Python files, if there are any, and the published records, with their
+    notes."""
     shown = []
     for form, title in TITLES.items():
         if own := {name: verdict for name, verdict in verdicts.items() if verdict.form == form}:

@@ -1,5 +1,5 @@
-"""The challenge's loop: an answer grows by the token with the highest logit, and the model reads all that there is so far,
-again at each step. Does not import torch."""
+"""The challenge's loop: an answer grows by the token with the highest logit, and the model reads all that there is so
+far, again at each step. Does not import torch."""
 
 from collections.abc import Callable
 

@@ -2,8 +2,8 @@
 
 A new kind of layer is a class in spec.py, a function here, and a row in LAYERS.
 
-Shapes: B sequences, T tokens, A positions that are asked for (the last ones), D width, H heads, K heads of keys and values,
-W numbers of a head, V tokens of the vocabulary.
+Shapes: B sequences, T tokens, A positions that are asked for (the last ones), D width, H heads, K heads of keys and
+values, W numbers of a head, V tokens of the vocabulary.
 """
 
 import math
@@ -69,8 +69,8 @@ class Tensors:
 
 @dataclass
 class Watch:
-    """What attention does in a pass: its weights (B, H, A, T), one tensor for each attention, are appended to `seen`. If
-    `instead` is given, these weights (H or 1, T, T) are used in their place."""
+    """What attention does in a pass: its weights (B, H, A, T), one tensor for each attention, are appended to `seen`.
+    If `instead` is given, these weights (H or 1, T, T) are used in their place."""
 
     seen: list[torch.Tensor] = field(default_factory=list)
     instead: Sequence[torch.Tensor] | None = None

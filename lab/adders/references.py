@@ -8,8 +8,8 @@
     {"ramp": "step"}             0, step, 2 step, ... for the tokens of the vocabulary, one column
     {"arc": [r, start, step]}    r cos and r sin of start + step v for each token v, two columns
 
-`resolve` walks a reference. It is given an algebra: one of shapes (shapes.py), which allocates nothing, or one of tensors
-(model.py). Does not import torch.
+`resolve` walks a reference. It is given an algebra: one of shapes (shapes.py), which allocates nothing, or one of
+tensors (model.py). Does not import torch.
 """
 
 import functools

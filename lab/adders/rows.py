@@ -1,7 +1,8 @@
-"""Sums as rows of token ids, by an adder's templates. A batch is a pure function of (seed, step). Does not import torch.
+"""Sums as rows of token ids, by an adder's templates. A batch is a pure function of (seed, step). Does not import
+torch.
 
-Shapes: B problems, D decimal places, T tokens of a row (the prompt and all of the answer but its last token), A tokens of an
-answer.
+Shapes: B problems, D decimal places, T tokens of a row (the prompt and all of the answer but its last token), A tokens
+of an answer.
 """
 
 from collections.abc import Sequence

@@ -114,14 +114,12 @@ def check_shapes(adder: "Adder") -> int:
             checks.fits(getattr(part, scale), f"{place}.{scale}", (), (width,))
         if part.norm and not part.post:
             checks.norm(part.norm, f"{place}.norm", width)
-        after = (
-            checks.attention(part, place, width, model.rope is not None)
-            if kind == "attention"
-            else checks.ffn(part, place, width)
-        )
-        if after != width and part.residual != 0:
-            raise Refused(place, f"gives {after} numbers, and the stream has {width}; residual: 0 replaces the stream")
-        width = after
+        width_after = getattr(checks, kind)(part, place, width, model.rope is not None)
+        if width_after != width and part.residual != 0:
+            raise Refused(
+                place, f"gives {width_after} numbers, and the stream has {width}; residual: 0 replaces the stream"
+            )
+        width = width_after
         if part.norm and part.post:
             checks.norm(part.norm, f"{place}.norm", width)
     if model.norm:
@@ -201,7 +199,7 @@ class _Checks:
             self.single(part.scale, f"{place}.scale")
         return self.map(part.o, f"{place}.o", widths[2] // kv_heads * part.heads)
 
-    def ffn(self, part: "Ffn", place: Place, width: int) -> int:
+    def ffn(self, part: "Ffn", place: Place, width: int, turned: bool) -> int:
         hidden = self.map(part.up, f"{place}.up", width)
         if part.gate is not None and self.map(part.gate, f"{place}.gate", width) != hidden:
             raise Refused(f"{place}.gate", f"does not give as many numbers as up ({hidden})")

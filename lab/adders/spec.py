@@ -1,4 +1,5 @@
-"""A declared adder: a transformer that adds, as data. Nothing of it is code, so the lab builds, runs and counts it itself.
+"""A declared adder: a transformer that adds, as data. Nothing of it is code, so the lab builds, runs and counts it
+itself.
 
     numbers      tables of numbers by name; each is counted once, however often it is used
     model        embedding, positions, rope, layers (each attention, ffn or both), times, norm, head
@@ -6,8 +7,8 @@
     answer       the tokens that are generated: "s0..10" for the digits of the sum, or the id of a token
     digits       the ids of the tokens 0 to 9, if they are not 0 to 9
 
-`load` reads a file and refuses whatever cannot be built: one line for each mistake, with its place. It allocates nothing
-that is larger than the file, and does not import torch.
+`load` reads a file and refuses whatever cannot be built: one line for each mistake, with its place. It allocates
+nothing that is larger than the file, and does not import torch.
 """
 
 import math
@@ -199,7 +200,7 @@ class Adder(Section):
     model: Model
     prompt: Annotated[list[int | str], BeforeValidator(lambda value: _template("ab", LONGEST_PROMPT, value))]
     answer: Annotated[list[int | str], BeforeValidator(lambda value: _template("s", LONGEST_ANSWER, value))]
-    digits: Annotated[list[int], Field(min_length=10, max_length=10)] = list(range(10))
+    digits: list[int] = Field(default=list(range(10)), min_length=10, max_length=10)
     vocabulary: int | None = Field(default=None, ge=1, le=LARGEST_VOCABULARY)
     """How many tokens there are; only a ramp or an arc for an embedding needs it."""
     precision: Literal["float32", "float64"] = "float32"

@@ -1,5 +1,5 @@
-"""A run of `lab adder train`: trains a group of seeds, tests the best one and declares it. A run can also be exported as a
-small folder that the lab opens by name."""
+"""A run of `lab adder train`: trains a group of seeds, tests the best one and declares it. A run can also be exported
+as a small folder that the lab opens by name."""
 
 import json
 import time
@@ -65,7 +65,7 @@ def describe(config: AdderConfig, group: Group, parameters: int) -> str:
         f"A trained adder of {parameters:,} parameters ({config.name}, seed {config.seed}). "
         f"AdamW, {group.step} steps of {training.batch_size} problems, learning rate {training.learning_rate}; "
         f"{seeds} seeds side by side{went_on}; "
-        f"these are the numbers of seed {group.best['seed']} at step {group.best['step']}, the best of all by validation."
+        f"these are the numbers of seed {group.best['seed']} at step {group.best['step']}, the best by validation."
     )
 
 
@@ -73,11 +73,9 @@ def export(run: Path, config: AdderConfig, made: Path, folder: Path, dtype: str)
     """Writes the adder of a run, with its config and a card.
 
     Args:
-        run: the run directory of `lab adder train`.
-        config: its config.
-        made: the empty folder to write into.
-        folder: the final folder, which `made` becomes later. It names the adder in the config and on the card.
-        dtype: number type to which the numbers are rounded, a key of DTYPES. The card's figure is that of the rounded ones.
+        run: the run directory of `lab adder train`. config: its config. made: the empty folder to write into. folder:
+        the final folder, which `made` becomes later. It names the adder in the config and on the card. dtype: number
+        type to which the numbers are rounded, a key of DTYPES. The card's figure is that of the rounded ones.
 
     Raises ModelError if the run has no adder.
     """

@@ -1,4 +1,5 @@
-"""A verdict on an adder, as it is printed, ranked and kept. Does not import torch: leaderboards and reports only read."""
+"""A verdict on an adder, as it is printed, ranked and kept. Does not import torch: leaderboards and reports only
+read."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
@@ -17,7 +18,8 @@ class Looks(NamedTuple):
     """What attention does, measured on fixed problems."""
 
     kind: Literal["transformer", "convolution", "pooling", "mlp"]
-    """convolution: mean weights, the same for all problems, do as well. pooling: so do equal weights. mlp: no attention."""
+    """convolution: mean weights, the same for all problems, do as well. pooling: so do equal weights. mlp: no
+    attention."""
     moves: float
     """The most that a weight changes from one problem to another, at the queries of the answer."""
     mean_kept: float
@@ -52,7 +54,8 @@ class Verdict(NamedTuple):
     @classmethod
     def read(cls, stored: dict[str, Any]) -> "Verdict":
         """What `plainly` gave. Raises TypeError or KeyError if it is anything else."""
-        return cls(**stored | {"looks": stored["looks"] and Looks(**stored["looks"])})
+        given: dict[str, Any] = {**stored, "looks": stored["looks"] and Looks(**stored["looks"])}
+        return cls(**given)
 
 
 def plain(text: object, longest: int = 300) -> str:

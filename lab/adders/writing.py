@@ -1,4 +1,5 @@
-"""Writes a declared adder as JSON that a person can read: what is short takes one line, and so does a row of numbers."""
+"""Writes a declared adder as JSON that a person can read: what is short takes one line, and so does a row of
+numbers."""
 
 import json
 from collections.abc import Mapping

@@ -215,8 +215,8 @@ def _entry(found: series.Series, run: int | None) -> dict[str, Any]:
 
 
 def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:
-    """The leaderboards of the adders in runs and in the folder of experiments, and the published one. Each table has its
-    note."""
+    """The leaderboards of the adders in runs and in the folder of experiments, and the published one. Each table has
+    its note."""
     places = [(record.name, record.run.path / "adder.json") for record in records]
     places += [
         (path.name.removesuffix(".json"), path)

@@ -163,7 +163,7 @@ REFUSED = [
     ([("ahead = places[None, :] > places[:, None]", "ahead = places[None, :] > places[:, None] + 3")], "not causal"),
     ([("return sum(", "import os; return sum(")], "decode reaches outside itself: import"),
     ([("return sum(", "return globals().get('x') or sum(")], "decode reaches outside itself: globals"),
-    ([("def decode(tokens):\n    return sum(", "def helper():\n    global x\n\n\ndef decode(tokens):\n    helper()\n    return sum(")], "reaches outside itself: global"),
+    ([("def decode(tokens):\n    return sum(", "def helper():\n    global x\n\n\ndef decode(tokens):\n    helper()\n    return sum(")], "reaches outside itself: global"),  # noqa: E501
     ([("return Adder()", "return 3")], "not a torch.nn.Module"),
     ([("return Adder()", "return 1 // 0")], "ZeroDivisionError"),
     ([("return logits", "return 'logits'")], "in which there are no logits"),
@@ -185,7 +185,7 @@ WRONG = [
     # state of encode does not reach decode
     [*MEMORY, ("return sum(", "return SUMS[0] or sum("), ("10**place", "11**place")],
     # an object that equals every sum is no int
-    [("return sum(", "return type('Any', (int,), {'__eq__': lambda a, b: True})("), ("in enumerate(tokens))", "in tokens)"), ("token * 10**place for place, token", "0 for token")],
+    [("return sum(", "return type('Any', (int,), {'__eq__': lambda a, b: True})("), ("in enumerate(tokens))", "in tokens)"), ("token * 10**place for place, token", "0 for token")],  # noqa: E501
     # right at the full length alone: the growing loop never gets there
     [("return logits", "return logits if ids.shape[1] == 33 else -logits")],
     # a batch that is right while each alone is wrong
@@ -203,7 +203,7 @@ def test_what_is_right_only_outside_the_loop_is_wrong(changes):
 
 
 HARM = {
-    "dies of a signal": ("return logits", "torch.div(torch.tensor([-2**63]), torch.tensor([-1]), rounding_mode='trunc')"),
+    "dies of a signal": ("return logits", "torch.div(torch.tensor([-2**63]), torch.tensor([-1]), rounding_mode='trunc')"),  # noqa: E501
     "writes to memory": ("return logits", "import ctypes; ctypes.string_at(0)"),
     "exits": ("VOCAB_SIZE = 12", "import os; os._exit(0)"),
     "raises SystemExit": ("VOCAB_SIZE = 12", "raise SystemExit"),
@@ -214,14 +214,14 @@ HARM = {
     "starts threads": ("VOCAB_SIZE = 12", "import threading\nwhile True: threading.Thread(target=print).start()"),
     "allocates": ("return [10,", "x = [bytes(1 << 28) for _ in range(100)]; return [10,"),
     "prints a gigabyte": ("VOCAB_SIZE = 12", "for _ in range(1024): print('x' * (1 << 20))\n1 // 0"),
-    "writes into the channel": ("VOCAB_SIZE = 12", "import os\nfor fd in range(3, 30):\n    try: os.write(fd, b'x' * 10000)\n    except OSError: pass"),
+    "writes into the channel": ("VOCAB_SIZE = 12", "import os\nfor fd in range(3, 30):\n    try: os.write(fd, b'x' * 10000)\n    except OSError: pass"),  # noqa: E501
     "answers with megabytes": ("return [10,", "return [10**4000] * 10**6 + [10,"),
     "removes a file": ("VOCAB_SIZE = 12", "import os; os.remove(__import__('torch').__file__)"),
     "writes a file": ("VOCAB_SIZE = 12", "open('/tmp/escaped', 'w')"),
     "connects": ("VOCAB_SIZE = 12", "import socket; socket.socket()"),
     "kills": ("VOCAB_SIZE = 12", "import os; os.kill(os.getppid(), 9)"),
     "nests": ("VOCAB_SIZE = 12", "VOCAB_SIZE = " + "(" * 5000 + "12" + ")" * 5000),
-    "has an endless error": ("VOCAB_SIZE = 12", "class E(Exception):\n    def __str__(self): return 'x' * (1 << 33)\nraise E()"),
+    "has an endless error": ("VOCAB_SIZE = 12", "class E(Exception):\n    def __str__(self): return 'x' * (1 << 33)\nraise E()"),  # noqa: E501
 }  # fmt: skip
 
 

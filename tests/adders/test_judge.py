@@ -20,7 +20,7 @@ def adder(name: str, **changes: object) -> Adder:
     return check(json.loads((RESULTS / f"adder_{name}.json").read_text()) | changes)
 
 
-@pytest.mark.parametrize(("name", "size", "kind"), [("47", 47, "transformer"), ("14", 14, "convolution"), ("8", 8, "convolution"), ("7", 7, "convolution")])  # fmt: skip
+@pytest.mark.parametrize(("name", "size", "kind"), [("47", 47, "transformer"), ("14", 14, "convolution"), ("8", 8, "convolution"), ("7", 7, "convolution")])  # fmt: skip  # noqa: E501
 def test_the_records_qualify_with_their_number_of_parameters_and_their_kind(name, size, kind):
     verdict = judge(adder(name), number=2000)
     assert verdict.qualified

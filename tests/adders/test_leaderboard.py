@@ -1,4 +1,4 @@
-"""The leaderboard ranks declared adders and Python apart, shows hostile names as text, and goes on whatever a file does."""
+"""The leaderboard ranks declared adders and Python apart, shows hostile names as text, and goes on whatever a file does."""  # noqa: E501
 
 import json
 from html.parser import HTMLParser

@@ -88,11 +88,11 @@ def test_layers_that_repeat_are_the_same_layers_twice_and_scales_are_factors():
 
 
 FULL = {
-    "norm": {"kind": "layer", "gain": "g"}, "heads": 4, "kv_heads": 2, "q": "q", "k": {"w": "k", "b": "kb"}, "v": "v", "o": "q",
+    "norm": {"kind": "layer", "gain": "g"}, "heads": 4, "kv_heads": 2, "q": "q", "k": {"w": "k", "b": "kb"}, "v": "v", "o": "q",  # noqa: E501
     "q_norm": {"kind": "rms"}, "k_norm": {"kind": "rms", "gain": "n"}, "alibi": "s",
 }  # fmt: skip
 NUMBERS = {
-    "e": table(12, 8), "q": table(8, 8, seed=1), "k": table(4, 8, seed=2), "kb": table(4, seed=3), "v": table(4, 8, seed=4),
+    "e": table(12, 8), "q": table(8, 8, seed=1), "k": table(4, 8, seed=2), "kb": table(4, seed=3), "v": table(4, 8, seed=4),  # noqa: E501
     "g": table(8, seed=5), "n": table(2, seed=6), "s": [0.1, 0.2, 0.3, 0.4],
 }  # fmt: skip
 

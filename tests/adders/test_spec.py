@@ -61,7 +61,7 @@ def refusal(path: Path) -> str:
         ("numbers.e.3.1", float("inf"), "numbers.e[3][1]: inf is not a finite number"),
         ("numbers.e.3.1", 1e39, "numbers.e[3][1]: 1e+39 is not a finite number in its precision"),
         ("numbers.e.3.1", 10**400, "numbers.e[3][1]: inf is not a finite number"),
-        ("numbers.e.3", [1.0], "numbers.e: should be a number, a list of numbers, or a list of rows of the same length"),
+        ("numbers.e.3", [1.0], "numbers.e: should be a number, a list of numbers, or a list of rows of the same length"),  # noqa: E501
         ("numbers.e", [[[1.0]]], "numbers.e: should be a number"),
         ("numbers.e", [], "numbers.e: should be a number"),
         ("numbers.e", {"a": 1}, "numbers.e: \"{'a': 1}\" is not a number"),
@@ -77,8 +77,8 @@ def refusal(path: Path) -> str:
         ("model.embedding", {"spiral": 1}, "should be a number, a list of numbers"),
         ("model.embedding", ["e", "e"], "model.embedding: 12 x 2 times 12 x 2 is not a product of matrices"),
         ("model.embedding", {"join": ["e", "g"]}, "cannot be rows of one table"),
-        ("model.layers.0.attention.q", "e.T", "model.layers[0].attention.q: is 2 x 12, which takes 12 numbers; it gets 2"),
-        ("model.layers.0.attention.heads", 10**9, "model.layers[0].attention.heads = '1000000000': should be less than"),
+        ("model.layers.0.attention.q", "e.T", "model.layers[0].attention.q: is 2 x 12, which takes 12 numbers; it gets 2"),  # noqa: E501
+        ("model.layers.0.attention.heads", 10**9, "model.layers[0].attention.heads = '1000000000': should be less than"),  # noqa: E501
         ("model.layers.0.attention.heads", 0, "model.layers[0].attention.heads = '0'"),
         ("model.layers.0.attention.heads", 2, "rope turns pairs"),
         ("model.layers.0.attention.kv_heads", 3, "model.layers[0].attention.kv_heads: 3: should divide heads"),
@@ -168,7 +168,7 @@ def test_references_that_would_be_huge_are_refused_before_anything_is_allocated(
 
 def test_a_refusal_needs_no_torch(tmp_path):
     (tmp_path / "x.json").write_text(json.dumps(changed("model.head", "f")))
-    code = f"import sys; from lab.adder import main\ntry: main(['verify', {str(tmp_path / 'x.json')!r}])\nexcept SystemExit as e: sys.exit(e.code + 10 * ('torch' in sys.modules))"
+    code = f"import sys; from lab.adder import main\ntry: main(['verify', {str(tmp_path / 'x.json')!r}])\nexcept SystemExit as e: sys.exit(e.code + 10 * ('torch' in sys.modules))"  # noqa: E501
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -182,10 +182,10 @@ def test_verify_refuses_with_status_2(tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'x.json'}: model.head.w: no numbers 'f'")
 
 
-JUNK = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["w", "b", "join", "arc", "kind", "norm", "x"]), inner, max_size=2), max_leaves=5)  # fmt: skip
-PLACES = st.sampled_from(["numbers", "numbers.e", "numbers.q", "model", "model.embedding", "model.positions", "model.rope",
-    "model.layers", "model.layers.0", "model.layers.0.attention", "model.layers.0.attention.q", "model.layers.0.attention.alibi",
-    "model.layers.0.attention.norm", "model.layers.0.ffn.up", "model.times", "model.norm", "model.head", "prompt", "answer",
+JUNK = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["w", "b", "join", "arc", "kind", "norm", "x"]), inner, max_size=2), max_leaves=5)  # fmt: skip  # noqa: E501
+PLACES = st.sampled_from(["numbers", "numbers.e", "numbers.q", "model", "model.embedding", "model.positions", "model.rope",  # noqa: E501
+    "model.layers", "model.layers.0", "model.layers.0.attention", "model.layers.0.attention.q", "model.layers.0.attention.alibi",  # noqa: E501
+    "model.layers.0.attention.norm", "model.layers.0.ffn.up", "model.times", "model.norm", "model.head", "prompt", "answer",  # noqa: E501
     "digits", "vocabulary", "precision", "about"])  # fmt: skip
 
 
@@ -194,7 +194,8 @@ def test_whatever_stands_at_a_place_the_file_is_an_adder_or_refused(path, value)
     try:
         check(changed(path, value))
     except ValueError as error:
-        assert str(error)
+        said = str(error)
+        assert said
 
 
 def test_json_and_yaml_declare_the_same(tmp_path):

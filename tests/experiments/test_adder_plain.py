@@ -13,7 +13,7 @@ from lab.config.loading import load
 
 pytestmark = pytest.mark.slow
 GAINS = [f"numbers.gain_{number}={{kind: normal, shape: [3], mean: 1, std: 0}}" for number in (0, 1)]
-OTHER = (*block(3, 3, (), 2), "model.layers=[{attention: {norm: {kind: rms, gain: gain_0}, q: query, k: key, v: value, o: output}, "
+OTHER = (*block(3, 3, (), 2), "model.layers=[{attention: {norm: {kind: rms, gain: gain_0}, q: query, k: key, v: value, o: output}, "  # noqa: E501
          "ffn: {norm: {kind: rms, gain: gain_1}, act: silu, gate: gate, up: up, down: down}}]")  # fmt: skip
 
 

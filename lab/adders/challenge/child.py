@@ -1,8 +1,8 @@
 """A Python adder in a process of its own, seen from outside: questions go in, plain numbers and texts come out.
 
-Nothing that comes back is trusted to be more than bytes: replies are JSON and rows of numbers, never pickles. A reply that
-is late, too long or malformed ends the process. This, or a process that dies by itself, raises `Misbehaved`, whose text
-says what the file did. Does not import torch.
+Nothing that comes back is trusted to be more than bytes: replies are JSON and rows of numbers, never pickles. A reply
+that is late, too long or malformed ends the process. This, or a process that dies by itself, raises `Misbehaved`, whose
+text says what the file did. Does not import torch.
 """
 
 import json
@@ -51,11 +51,12 @@ class Child:
     """One confined process with the file in it; use it as a context manager."""
 
     def __init__(self, source: str, limits: Limits, clock: Clock) -> None:
-        """Starts the process and loads the file. Raises TaskError if processes cannot be confined here, and Misbehaved."""
+        """Starts the process and loads the file. Raises TaskError if processes cannot be confined here, and
+        Misbehaved."""
         if limits.confined and not confinable():
             raise TaskError(
-                "Python adders are untrusted code, confined by seccomp (Linux on x86-64 or ARM), which is not available "
-                "here; unconfined=true runs one that you trust"
+                "Python adders are untrusted code, confined by seccomp (Linux on x86-64 or ARM), which is not "
+                "available here; unconfined=true runs one that you trust"
             )
         context = multiprocessing.get_context("forkserver")
         # Importing torch takes seconds: done once, in the process that all children are forked from.

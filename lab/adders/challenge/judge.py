@@ -1,8 +1,8 @@
 """Judges a Python file by the challenge's published rules, and by nothing else.
 
-Three confined processes run the file one after the other: the first writes prompts, the second is the model in the growing
-loop, which the lab owns, and the third reads the answers. So decode cannot hear from encode. Structure is tested on practice
-problems, which are drawn apart from those that count.
+Three confined processes run the file one after the other: the first writes prompts, the second is the model in the
+growing loop, which the lab owns, and the third reads the answers. So decode cannot hear from encode. Structure is
+tested on practice problems, which are drawn apart from those that count.
 """
 
 import random

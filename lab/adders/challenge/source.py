@@ -19,7 +19,8 @@ REACHING = {
 
 
 def read(path: Path) -> str:
-    """The text of a file that offers the five exports. It is searched, not parsed: parsing happens in the confined process.
+    """The text of a file that offers the five exports. It is searched, not parsed: parsing happens in the confined
+    process.
 
     Raises TaskError, in one line, if there is no such file, or if it lacks exports.
     """

@@ -1,8 +1,8 @@
 """The confined process that a Python adder runs in (child.py starts it). It answers questions about the file.
 
-A question is JSON {"question": name, "stamp": text, ...}; an answer is {"value": ...} or {"error": text} and repeats the
-stamp. If the answer is an array, "value" is its shape, and its float64 numbers follow. Nothing here is trusted: whatever
-comes out is judged as the file's own.
+A question is JSON {"question": name, "stamp": text, ...}; an answer is {"value": ...} or {"error": text} and repeats
+the stamp. If the answer is an array, "value" is its shape, and its float64 numbers follow. Nothing here is trusted:
+whatever comes out is judged as the file's own.
 """
 
 import json
@@ -122,18 +122,18 @@ class Worker:
         return sum(found.values())
 
     def on_one(self, ids: list[int]) -> dict[str, Any]:
-        """How the model wants one sequence, and what its pass does: whether it has logits at each position, and whether it
-        has attention."""
-        forms = (lambda ids: torch.tensor([ids]), lambda ids: torch.tensor(ids), list)
-        for self.form in forms:
+        """How the model wants one sequence, and what its pass does: whether it has logits at each position, and whether
+        it has attention."""
+        errors: list[Exception] = []
+        for self.form in (lambda ids: torch.tensor([ids]), torch.tensor, list):
             try:
                 with torch.no_grad(), Operations() as seen:
                     logits = logits_of(self.model(self.form(ids)))
                 break
             except Exception as error:
-                first = error if self.form is forms[0] else first  # noqa: F821
+                errors.append(error)
         else:
-            raise first
+            raise errors[0]
         attends = any(attending(name, shape, len(ids)) for name, shape in seen.found)
         return {"everywhere": logits.ndim > 1 and logits.shape[-2] == len(ids), "attends": attends}
 
@@ -163,7 +163,8 @@ class Worker:
 
 
 def logits_of(output: Any) -> torch.Tensor:
-    """The logits in what a model returns: a tensor, a tuple that begins with one, or an object or mapping with logits."""
+    """The logits in what a model returns: a tensor, a tuple that begins with one, or an object or mapping with
+    logits."""
     if isinstance(output, dict) and "logits" in output:
         output = output["logits"]
     elif not isinstance(output, torch.Tensor):
@@ -182,8 +183,8 @@ REGISTERS = 16
 
 
 def attending(operation: str, shape: Sequence[int], tokens: int) -> bool:
-    """Whether an operation is attention: one of torch's own, a softmax or exponentials over the tokens, or a product of all
-    tokens with all."""
+    """Whether an operation is attention: one of torch's own, a softmax or exponentials over the tokens, or a product of
+    all tokens with all."""
     over = [tokens <= size <= tokens + REGISTERS for size in shape]
     own = "attention" in operation or operation == "_transformer_encoder_layer_fwd"
     return own or (operation in SOFTMAX and any(over)) or (operation in PRODUCTS and sum(over) > 1)
