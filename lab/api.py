@@ -291,7 +291,8 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     Raises ModelError if the model cannot be opened or measured in this way, and ConfigError if a setting does not
     exist.
     """
-    from lab.probing.bridge import Subject, open_model
+    from lab.adders.probing import opened
+    from lab.probing.bridge import Subject
     from lab.probing.catalogue import INSTRUMENTS, Session
     from lab.probing.config import COMPETENCE, ProbeConfig
 
@@ -313,7 +314,7 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
         # in column 1, a carry cannot be distinguished from a sum of digits (`illusion`)
         sums.setdefault("column", 2 if sums["trained"] >= 4 else 1)
     config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
-    session = Session(own or open_model(name, config.sums.template), config)
+    session = Session(own or opened(name, config.sums.template), config)
     return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in (COMPETENCE, *config.instruments)})
 
 
