@@ -101,12 +101,13 @@ NUMBERS = {
 @given(st.integers(1, 31), st.sampled_from(list(ACTIVATIONS)), st.booleans())
 def test_no_part_sees_what_follows_and_the_last_positions_alone_are_what_all_give(cut, act, post):
     layer = {"attention": FULL | {"post": post}, "ffn": {"act": act, "up": "q", "gate": "q", "down": "q"}}
-    built = model([layer, layer], NUMBERS, rope={"theta": 100})
+    own = {"embedding": "e", "rope": {"theta": 100}, "layers": [layer, layer], "head": "e"}
+    built = DeclaredModel(check({"numbers": NUMBERS, "model": own, "precision": "float64", **TEMPLATES}))
     whole = built(IDS)
     other = torch.cat([IDS[:, :cut], (IDS[:, cut:] + 1) % 12], dim=1)
-    torch.testing.assert_close(built(other)[:, :cut], whole[:, :cut], rtol=1e-4, atol=1e-3)
-    torch.testing.assert_close(built(IDS[:, :cut]), whole[:, :cut], rtol=1e-4, atol=1e-3)
-    torch.testing.assert_close(built(IDS, cut), whole[:, -cut:], rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(built(other)[:, :cut], whole[:, :cut], rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(built(IDS[:, :cut]), whole[:, :cut], rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(built(IDS, cut), whole[:, -cut:], rtol=1e-8, atol=1e-8)
 
 
 def test_weights_that_are_put_in_are_used_and_its_own_change_nothing():
