@@ -30,6 +30,7 @@ LONGEST_PROMPT = 35
 LONGEST_ANSWER = 30
 DIGITS = 10
 """Digits of each number of a problem. The first four bounds are the challenge's."""
+MOST_LAYERS = 64
 LARGEST_FLOAT = {"float32": 3.4e38, "float64": 1.7e308}
 
 
@@ -154,6 +155,12 @@ class Model(Section):
     head: Annotated[
         Head, BeforeValidator(lambda value: value if isinstance(value, dict) and "nearest" in value else _map(value))
     ]
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if len(self.layers) * self.times > MOST_LAYERS:
+            raise ValueError(f"{len(self.layers)} layers, {self.times} times; at most {MOST_LAYERS} in all")
+        return self
 
     def parts(self) -> list[tuple[str, str, Part]]:
         """(place, kind, part) of all layers in their order."""

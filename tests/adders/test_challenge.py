@@ -108,6 +108,40 @@ def test_an_honest_file_qualifies_in_each_form_that_the_challenge_allows(changes
     assert (found.qualified, found.category, found.seeds, found.form) == (True, "hand-coded", 3, "python")
 
 
+FOLDER = """import torch
+from transformers import {config}, {model}
+
+VOCAB_SIZE = 12
+MAX_OUTPUT_LEN = 11
+
+
+def build_model():
+    return {model}({config}(vocab_size=12, {sizes}))
+
+
+def encode(a, b):
+    return [*map(int, f"{{a:010}}"), 10, *map(int, f"{{b:010}}"), 11]
+
+
+def decode(tokens):
+    return sum(token * 10**place for place, token in enumerate(tokens))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"config": "GPT2Config", "model": "GPT2LMHeadModel", "sizes": "n_embd=16, n_layer=2, n_head=2, n_positions=40"},
+        {"config": "LlamaConfig", "model": "LlamaForCausalLM", "sizes": "hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2"},  # noqa: E501
+    ],
+)  # fmt: skip
+def test_the_models_of_hugging_face_are_judged_as_they_come(names):
+    found = verdict(FOLDER.format(**names))  # use_cache=True, an output object
+    assert found.objections == []
+    assert (found.problems, found.parameters > 1000) == (70, True)
+
+
 COUNTED = [
     ([("super().__init__()", "super().__init__(); self.register_buffer('more', torch.zeros(100))")], 100),
     (

@@ -20,7 +20,8 @@ from lab.adders.challenge.confinement import confinable
 from lab.adders.verdict import plain
 from lab.errors import TaskError
 
-LONGEST_REPLY = 64 << 20
+LONGEST_REPLY = 8 << 20
+"""Bytes; as JSON, they may take thirty times as much memory once they are read."""
 STARTING = 600
 """Seconds that a process may take until it is ready, which importing torch may delay."""
 
@@ -162,7 +163,8 @@ def death(code: int | None) -> str:
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         return "its process was ended: too much processor time, or memory"
     if code is not None and code < 0:
-        return f"its process died of {signal.Signals(-code).name}"
+        names = {each.value: each.name for each in signal.Signals}
+        return f"its process died of {names.get(-code, f'signal {-code}')}"
     return "its process ended itself"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lab.adders.challenge.child import Child, Clock, Limits, Misbehaved, integers
+from lab.adders.challenge.source import CATEGORIES
 from lab.adders.loop import generate
 from lab.adders.problems import Pair, drawn, problems
 from lab.adders.spec import LARGEST_VOCABULARY, LONGEST_ANSWER, LONGEST_PROMPT
@@ -86,7 +87,8 @@ class Trial:
         try:
             sizes = {name: facts[name] for name in ("VOCAB_SIZE", "MAX_OUTPUT_LEN")}
             seeds = facts["seeds"] if type(facts["seeds"]) is int else None
-            self.facts = {"category": plain(facts["category"], 20), "seeds": seeds}
+            category = facts["category"] if facts["category"] in CATEGORIES else "unstated"
+            self.facts = {"category": category, "seeds": seeds}
             reaches = [plain(word, 40) for word in facts["reaches"]]
         except (TypeError, KeyError):
             raise Misbehaved("sent no facts") from None

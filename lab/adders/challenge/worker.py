@@ -22,7 +22,7 @@ from lab.adders.challenge.source import facts
 NAME = "submission"
 LARGEST_INTEGER = 10**40
 """A decoded number this large is not sent, because writing its digits could take forever."""
-LARGEST_LOGITS = 1 << 22
+LARGEST_LOGITS = 1 << 19
 
 
 def serve(connection: Connection, bounds: tuple[int, int], confined: bool) -> None:
@@ -36,6 +36,7 @@ def serve(connection: Connection, bounds: tuple[int, int], confined: bool) -> No
     connection.send_bytes(json.dumps({"stamp": None, "value": confine(*bounds, confined)}).encode())
     sys.argv[:] = [""]
     os.environ.clear()
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     worker = Worker()
     while True:
         try:
