@@ -17,6 +17,7 @@ from lab.errors import ModelError, in_one_line
 
 PROMPT: Sequence[str | int] = (0, "a0..9", 0, 0, "b0..9", 0)
 ANSWER: Sequence[str | int] = ("s0..10",)
+MOST_NUMBERS = 500_000
 ACTS = {"silu": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu",
         "relu2": "relu2", "tanh": "tanh", "sigmoid": "sigmoid"}  # fmt: skip
 
@@ -37,6 +38,8 @@ def from_folder(folder: Path, **templates: Any) -> dict[str, Any]:
             raise ModelError(
                 f"{folder}: a {config.get('model_type')!r:.40}; only {' and '.join(kinds)} can be imported"
             )
+        if (count := sum(tensor.numel() for tensor in weights.values())) > MOST_NUMBERS:
+            raise ModelError(f"{folder}: {count:,} numbers; an adder's file holds at most {MOST_NUMBERS:,}")
         tables = _Tables(weights)
         model = kinds[config["model_type"]](config, tables)
     except KeyError as error:

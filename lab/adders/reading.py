@@ -13,7 +13,7 @@ import yaml
 
 from lab.errors import TaskError
 
-LARGEST = {".json": 8 << 20, ".yaml": 1 << 18, ".yml": 1 << 18}
+LARGEST = {".json": 12 << 20, ".yaml": 1 << 18, ".yml": 1 << 18}
 """The largest size of a file in bytes, by its suffix; such files are read in less than a second."""
 DEEPEST = 40
 
