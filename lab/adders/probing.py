@@ -19,6 +19,7 @@ from lab.models import sources
 from lab.probing.bridge import Subject, bridge, open_model
 from lab.probing.positions import Written
 
+EAGER: dict[str, Any] = {"attn_implementation": "eager"}
 TOLERANCE = 1e-4
 """How far the logits of the two models may differ, as a share of the largest."""
 
@@ -118,7 +119,7 @@ class _Equivalent:
         config = GPT2Config(
             vocab_size=len(self.embedding), n_embd=self.width, n_layer=len(self.layers), n_head=first.heads,
             n_positions=len(positions), n_inner=hidden, activation_function=act, layer_norm_epsilon=eps,
-            tie_word_embeddings=False, bos_token_id=None, eos_token_id=None, attn_implementation="eager",
+            tie_word_embeddings=False, bos_token_id=None, eos_token_id=None, **EAGER,
         )  # fmt: skip
         weights = {"transformer.wte.weight": self.embedding, "transformer.wpe.weight": positions}
         for number, (attention, ffn) in enumerate(self.layers):
@@ -161,7 +162,7 @@ class _Equivalent:
             num_attention_heads=first.heads, num_key_value_heads=kv_heads, head_dim=head, intermediate_size=hidden,
             hidden_act=act, rms_norm_eps=eps, rope_parameters=turning, max_position_embeddings=128,
             attention_bias=True, mlp_bias=True, tie_word_embeddings=False, bos_token_id=None, eos_token_id=None,
-            attn_implementation="eager",
+            **EAGER,
         )  # fmt: skip
         weights = {"model.embed_tokens.weight": self.embedding}
         for number, (attention, ffn) in enumerate(self.layers):
