@@ -70,12 +70,10 @@ def resolve(reference: Reference, algebra: Algebra[V], place: Place) -> V:
 
 def is_literal(reference: Reference) -> bool:
     """Whether a reference is a number, or a list of numbers or of rows of numbers."""
-    if isinstance(reference, list):
-        return bool(reference) and all(
-            is_number(part) or (isinstance(part, list) and bool(part) and all(map(is_number, part)))
-            for part in reference
-        )
-    return is_number(reference)
+    if not isinstance(reference, list):
+        return is_number(reference)
+    rows = reference if all(isinstance(part, list) for part in reference) else [reference]
+    return all(bool(row) and all(map(is_number, row)) for row in rows) and bool(reference)
 
 
 def is_number(value: Any) -> bool:

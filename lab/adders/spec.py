@@ -11,7 +11,6 @@ itself.
 nothing that is larger than the file, and does not import torch.
 """
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -278,7 +277,7 @@ def _check_table(table: Any, place: str, largest: float) -> None:
             raise Refused(where, f"{str(number)[:60]!r} is not a number")
         if not -largest < number < largest:
             raise Refused(
-                where, f"{'NaN' if math.isnan(number) else str(number)[:60]} is not a finite number in its precision"
+                where, f"{'NaN' if number != number else str(number)[:60]} is not a finite number in its precision"
             )
     raise Refused(place, "should be a number, a list of numbers, or a list of rows of the same length")
 

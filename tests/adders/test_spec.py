@@ -63,6 +63,7 @@ def refusal(path: Path) -> str:
         ("numbers.e.3.1", 10**400, "numbers.e[3][1]: inf is not a finite number"),
         ("numbers.e.3", [1.0], "numbers.e: should be a number, a list of numbers, or a list of rows of the same length"),  # noqa: E501
         ("numbers.e", [[[1.0]]], "numbers.e: should be a number"),
+        ("numbers.e", [0, [0]], "numbers.e: should be a number, a list of numbers, or a list of rows of the same length"),  # noqa: E501
         ("numbers.e", [], "numbers.e: should be a number"),
         ("numbers.e", {"a": 1}, "numbers.e: \"{'a': 1}\" is not a number"),
         ("numbers.two words", 1, "numbers.two words"),
@@ -182,10 +183,10 @@ def test_verify_refuses_with_status_2(tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'x.json'}: model.head.w: no numbers 'f'")
 
 
-JUNK = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["w", "b", "join", "arc", "kind", "norm", "x"]), inner, max_size=2), max_leaves=5)  # fmt: skip  # noqa: E501
+JUNK = st.recursive(st.none() | st.just(10**400) | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["w", "b", "join", "arc", "kind", "norm", "x"]), inner, max_size=2), max_leaves=5)  # fmt: skip  # noqa: E501
 PLACES = st.sampled_from(["numbers", "numbers.e", "numbers.q", "model", "model.embedding", "model.positions", "model.rope",  # noqa: E501
     "model.layers", "model.layers.0", "model.layers.0.attention", "model.layers.0.attention.q", "model.layers.0.attention.alibi",  # noqa: E501
-    "model.layers.0.attention.norm", "model.layers.0.ffn.up", "model.times", "model.norm", "model.head", "prompt", "answer",  # noqa: E501
+    "model.layers.0.attention.norm", "model.layers.0.attention.scale", "model.layers.0.ffn.up", "model.times", "model.norm", "model.head", "prompt", "answer",  # noqa: E501
     "digits", "vocabulary", "precision", "about"])  # fmt: skip
 
 
