@@ -1,0 +1,202 @@
+"""Reads the question: a small network over the untouched model's states, before a number is written.
+
+It decides what is asked (nothing that is computed, a sum, a distance, the larger or the smaller number), which of the
+numbers before are asked about, and whether two runs of digits are one number, as in 12,345. It sees the states of all
+tokens so far, after three of the model's layers. The model itself is not changed.
+
+    python -m experiments.wild.reader states=FOLDER out=FILE seed=0
+
+Shapes: B texts, T tokens, L layers that are read, D width of the model, E width of the reader, A runs of digits.
+"""
+
+import json
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+
+from experiments.wild.problems import ASKED, ROLES, UNKNOWN
+from experiments.wild.states import LAYERS, Read
+
+FARTHEST = 127
+"""Tokens further than this from the end of the text count as this far."""
+
+
+class Found(NamedTuple):
+    asked_BC: torch.Tensor
+    """The logits of what is asked after the last token."""
+    roles_BTC: torch.Tensor
+    """The logits of the role of a number that ends with a token."""
+    joins_BT: torch.Tensor
+    """The logit of whether the run of digits that ends with a token belongs to the number before it."""
+
+
+class Reader(nn.Module):
+    def __init__(
+        self,
+        width: int,
+        layers: tuple[int, ...] = LAYERS,
+        size: int = 128,
+        depth: int = 2,
+        heads: int = 4,
+        dropout: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm((len(layers), width), elementwise_affine=False)
+        self.inward = nn.Sequential(nn.Dropout(dropout), nn.Linear(len(layers) * width, size))
+        self.from_end = nn.Embedding(FARTHEST + 1, size)
+        part = nn.TransformerEncoderLayer(size, heads, 4 * size, dropout, F.gelu, batch_first=True, norm_first=True)
+        self.stack = nn.TransformerEncoder(part, depth, nn.LayerNorm(size), enable_nested_tensor=False)
+        self.asked, self.roles, self.joins = (
+            nn.Linear(size, len(ASKED)),
+            nn.Linear(size, len(ROLES)),
+            nn.Linear(size, 1),
+        )
+
+    def forward(self, states_BTLD: torch.Tensor, lengths_B: torch.Tensor) -> Found:
+        at_T = torch.arange(states_BTLD.shape[1])
+        from_end_BT = lengths_B[:, None] - 1 - at_T
+        hidden_BTE = self.inward(_normed(states_BTLD).flatten(2)) + self.from_end(from_end_BT.clamp(0, FARTHEST))
+        hidden_BTE = self.stack(hidden_BTE, src_key_padding_mask=from_end_BT < 0)
+        last_BE = hidden_BTE[torch.arange(len(lengths_B)), lengths_B - 1]
+        return Found(self.asked(last_BE), self.roles(hidden_BTE), self.joins(hidden_BTE)[..., 0])
+
+
+def _normed(states: torch.Tensor) -> torch.Tensor:
+    """Each layer's state with a mean square of 1; the first tokens of a text have states a thousand times as large."""
+    states = states.float()
+    return states * states.square().mean(-1, keepdim=True).add(1e-6).rsqrt()
+
+
+def cut(one: Read, rng: Random, early: float) -> int:
+    """How many tokens of a prompt are read: all, or those before one of its numbers."""
+    known = [token for token, asked in enumerate(one.asked_T[:-1]) if asked != UNKNOWN]
+    return 1 + rng.choice(known) if known and rng.random() < early else len(one.asked_T)
+
+
+class Batch(NamedTuple):
+    states_BTLD: torch.Tensor
+    lengths_B: torch.Tensor
+    asked_B: torch.Tensor
+    roles_BT: torch.Tensor
+    joins_BT: torch.Tensor
+
+    @classmethod
+    def of(cls, reads: list[Read], cuts: list[int]) -> "Batch":
+        states = pad_sequence([one.states_TLD[:end] for one, end in zip(reads, cuts, strict=True)], batch_first=True)
+        roles, joins = (torch.full(states.shape[:2], UNKNOWN) for _ in range(2))
+        asked = torch.tensor([one.asked_T[end - 1] for one, end in zip(reads, cuts, strict=True)])
+        for row, (one, end) in enumerate(zip(reads, cuts, strict=True)):
+            for last, role, join in zip(one.last_A, one.roles_A, one.joins_A, strict=True):
+                if last < end:
+                    joins[row, last] = join
+                    roles[row, last] = role if asked[row] > 0 else UNKNOWN
+        return cls(states, torch.tensor(cuts), asked, roles, joins)
+
+
+def loss(found: Found, batch: Batch) -> torch.Tensor:
+    known = batch.joins_BT != UNKNOWN
+    joins = (
+        F.binary_cross_entropy_with_logits(found.joins_BT[known], batch.joins_BT[known].float()) if known.any() else 0
+    )
+    roles = F.cross_entropy(
+        found.roles_BTC.flatten(0, 1), batch.roles_BT.flatten(), ignore_index=UNKNOWN, reduction="sum"
+    )
+    return (
+        F.cross_entropy(found.asked_BC, batch.asked_B) + roles / (batch.roles_BT != UNKNOWN).sum().clamp(min=1) + joins
+    )
+
+
+@torch.no_grad()
+def measured(reader: Reader, reads: list[Read]) -> dict[str, str]:
+    """For each kind: prompts that ask for something and are read right in all respects, and prompts that do not and of
+    which something is computed."""
+    reader.eval()
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for start in range(0, len(reads), 32):
+        part = reads[start : start + 32]
+        batch = Batch.of(part, [len(one.asked_T) for one in part])
+        found = reader(batch.states_BTLD, batch.lengths_B)
+        asked_B, roles_BT = found.asked_BC.argmax(-1), found.roles_BTC.argmax(-1)
+        same_B = ((roles_BT == batch.roles_BT) | (batch.roles_BT == UNKNOWN)).all(-1) & (asked_B == batch.asked_B)
+        for one, asked, same in zip(part, asked_B.tolist(), same_B.tolist(), strict=True):
+            for name in (one.prompt.kind, "all"):
+                count = counts[name]
+                at = 0 if one.asked_T[-1] else 2
+                count[at] += same if at == 0 else asked != 0
+                count[at + 1] += 1
+    reader.train()
+    return {name: f"{a}/{b} right, {c}/{d} false" for name, (a, b, c, d) in sorted(counts.items())}
+
+
+def shards(folder: Path, split: str) -> list[Read]:
+    return [Read(*one) for file in sorted(folder.glob(f"{split}_*.pt")) for one in torch.load(file, weights_only=False)]
+
+
+def train(
+    folder: Path,
+    out: Path,
+    seed: int,
+    epochs: int = 8,
+    size: int = 32,
+    rate: float = 1e-3,
+    early: float = 0.3,
+    width: int = 128,
+) -> None:
+    torch.manual_seed(seed)
+    reads, valid, rng = shards(folder, "train"), shards(folder, "validation"), Random(seed)
+    reader = Reader(reads[0].states_TLD.shape[-1], size=width)
+    steps, began = epochs * (len(reads) // size), time.time()
+    optimizer = torch.optim.AdamW(reader.parameters(), lr=rate, weight_decay=0.05)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps + 1, pct_start=0.1)
+    for epoch in range(epochs):
+        order = list(range(len(reads)))
+        rng.shuffle(order)
+        order = [
+            index
+            for start in range(0, len(order), 8 * size)
+            for index in sorted(order[start : start + 8 * size], key=lambda index: len(reads[index].asked_T))
+        ]
+        starts, total = list(range(0, len(order) - size + 1, size)), 0.0
+        rng.shuffle(starts)
+        for start in starts:
+            part = [reads[index] for index in order[start : start + size]]
+            batch = Batch.of(part, [cut(one, rng, early) for one in part])
+            value = loss(reader(batch.states_BTLD, batch.lengths_B), batch)
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(reader.parameters(), 1)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            total += value.item()
+        print(
+            json.dumps(
+                {
+                    "epoch": epoch,
+                    "prompts": len(reads),
+                    "loss": round(total / len(starts), 4),
+                    "minutes": round((time.time() - began) / 60, 1),
+                    **measured(reader, valid),
+                }
+            ),
+            flush=True,
+        )
+        torch.save(reader.state_dict(), out)
+
+
+if __name__ == "__main__":
+    given = dict(word.split("=", 1) for word in sys.argv[1:])
+    train(
+        Path(given["states"]),
+        Path(given["out"]),
+        int(given.get("seed", 0)),
+        int(given.get("epochs", 8)),
+        width=int(given.get("width", 128)),
+    )
