@@ -3,9 +3,44 @@
 The slots are those of `wordings.py`.
 """
 
-NAMES = "Aurelio Birgit Chidi Dolores Esra Finn Greta Hiroshi Imani Jonas Kofi Ludmila Mei Noor Pavel".split()
-THINGS = "barrels spoons lanterns feathers turnips violins bricks stools acorns envelopes pebbles ducks ribbons seats carrots pounds gallons patients".split()
-CITIES = "Ghent Lagos Porto Hanoi Turin Malmo Perth Bergen Tampa Aleppo".split()
+NAMES = [
+    "Aurelio",
+    "Birgit",
+    "Chidi",
+    "Dolores",
+    "Esra",
+    "Finn",
+    "Greta",
+    "Hiroshi",
+    "Imani",
+    "Jonas",
+    "Kofi",
+    "Ludmila",
+    "Mei",
+    "Noor",
+    "Pavel",
+]
+THINGS = [
+    "barrels",
+    "spoons",
+    "lanterns",
+    "feathers",
+    "turnips",
+    "violins",
+    "bricks",
+    "stools",
+    "acorns",
+    "envelopes",
+    "pebbles",
+    "ducks",
+    "ribbons",
+    "seats",
+    "carrots",
+    "pounds",
+    "gallons",
+    "patients",
+]
+CITIES = ["Ghent", "Lagos", "Porto", "Hanoi", "Turin", "Malmo", "Perth", "Bergen", "Tampa", "Aleppo"]
 
 FRAMES = (
     "At the fair, {P} won {a} {S}; her cousin {Q} won {b} {S}.",
@@ -83,8 +118,8 @@ CHANGES = (
     ("{a} {S} stood in front of the shop.", "Then {P} came and {does} {b} of them."),
     ("On Sunday {P} counted {a} {S};", "by Friday {P} {does} {b}."),
 )
-MORE = "gathered obtained purchased discovered harvested".split()
-FEWER = "dropped threw-away shipped destroyed sacrificed".split()
+MORE = ["gathered", "obtained", "purchased", "discovered", "harvested"]
+FEWER = ["dropped", "threw-away", "shipped", "destroyed", "sacrificed"]
 CHANGE_QUESTIONS = (
     "Afterwards the count stood at",
     "What {P} has at the end is",

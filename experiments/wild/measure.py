@@ -56,25 +56,27 @@ def strata_pair(stratum: str, length: int, rng: Random) -> tuple[str, str]:
     return pair[0], pair[1]
 
 
-def sums(length: int, count: int) -> Iterator[Case]:
+def sums(length: int, count: int, split: str = "test") -> Iterator[Case]:
     for index in range(count):
         rng, stratum = Random(f"sums {length} {index}"), STRATA[index % len(STRATA)]
         pair = dict(zip("ab", strata_pair(stratum, length, rng), strict=True))
         numbers = pair | {"c": str(rng.randrange(10 ** min(length, 8)))}
-        yield Case(prompt("test", rng, SUMS[index // len(STRATA) % len(SUMS)], PLAIN, "sum", numbers), stratum)
+        yield Case(prompt(split, rng, SUMS[index // len(STRATA) % len(SUMS)], PLAIN, "sum", numbers), stratum)
 
 
 PLAIN = Style(grouped=0, decimals=0, signs=0)
 
 
-def asked_in(kinds: tuple[str, ...], asked: tuple[str, ...], style: Style, count: int) -> Iterator[Case]:
+def asked_in(
+    kinds: tuple[str, ...], asked: tuple[str, ...], style: Style, count: int, split: str = "test"
+) -> Iterator[Case]:
     for index in range(count):
         rng, kind, what = (
             Random(f"{kinds} {asked} {style} {index}"),
             kinds[index % len(kinds)],
             asked[index // len(kinds) % len(asked)],
         )
-        yield Case(prompt("test", rng, kind, style, what), f"{kind} {what}")
+        yield Case(prompt(split, rng, kind, style, what), f"{kind} {what}")
 
 
 def signed() -> Iterator[Case]:
@@ -131,6 +133,9 @@ CELLS: dict[str, Callable[[], Iterator[Case]]] = {
     "decimals": partial(asked_in, ("plain", "old_sums", "framed"), ("sum",), Style(grouped=0, decimals=1, signs=0), 48),
     "decimals_20": partial(asked_in, ("plain", "old_sums"), ("sum",), Style((20, 20), 0, 1, 0, False), 48),
     "signs": signed,
+    "valid_none": partial(asked_in, NO_SUM, ("none",), Style(), 140, "validation"),
+    "valid_sums": partial(sums, 8, 48, "validation"),
+    "valid_mixed": partial(asked_in, ("plain", "table", "changed"), ("sum", "minus"), PLAIN, 48, "validation"),
     "chat": partial(asked_in, ("chat",), ("sum", "minus", "distance", "larger", "smaller"), PLAIN, 50),
 }
 
@@ -179,7 +184,7 @@ def computed_exactly(first: Any) -> Fraction | None:
     ]
 
 
-def opened(second_file: Path, reader_files: list[Path], threshold: float) -> TwoReadings:
+def opened(second_file: Path, reader_files: list[Path], threshold: float, likely: float) -> TwoReadings:
     model, tokenizer = load(ModelConfig(name="smollm2-135m-instruct"))
     second = SecondReading(model, tokenizer)
     saved = torch.load(second_file, weights_only=False)
@@ -189,7 +194,7 @@ def opened(second_file: Path, reader_files: list[Path], threshold: float) -> Two
         weights = torch.load(file)
         readers.append(Reader(model.config.hidden_size, size=weights["from_end.weight"].shape[1]))
         readers[-1].load_state_dict(weights)
-    return TwoReadings(model, tokenizer, readers, second.eval(), threshold)
+    return TwoReadings(model, tokenizer, readers, second.eval(), threshold, likely)
 
 
 def table(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -226,9 +231,12 @@ def main(given: dict[str, str]) -> None:
     samples = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
     known = {(one["cell"], one["index"]) for one in samples}
     model = opened(
-        Path(given["second"]), [Path(name) for name in given["readers"].split(",")], float(given.get("threshold", 0.5))
+        Path(given["second"]),
+        [Path(name) for name in given["readers"].split(",")],
+        float(given.get("threshold", 0.5)),
+        float(given.get("likely", 0.5)),
     )
-    for cell in given["only"].split(",") if "only" in given else CELLS:
+    for cell in given["only"].split(",") if "only" in given else [name for name in CELLS if "valid" not in name]:
         for index, case in enumerate(CELLS[cell]()):
             if (cell, index) not in known and index < int(given.get("most", 10**9)):
                 samples.append({"cell": cell, "index": index, **asked(model, case)})

@@ -18,7 +18,6 @@ from experiments.wild import held_out, wordings
 from lab.text import templates
 from lab.text.documentation import HELD_OUT, TRAINING, documentation
 
-
 ASKED = ("none", "sum", "distance", "larger", "smaller")
 """What is asked. A difference a - b is a sum in which b has the role "minus"."""
 ROLES = ("none", "plus", "minus")
@@ -61,6 +60,9 @@ class Style(NamedTuple):
     signs: float = 0.06
     chances: bool = True
     """Whether short numbers are more frequent than long ones."""
+
+
+USUAL = Style()
 
 
 def number(style: Style, grouped: bool, decimals: int, rng: Random) -> str:
@@ -133,7 +135,9 @@ def framed(words: Words, rng: Random) -> Made:
 
 def changed(words: Words, rng: Random) -> Made:
     asked, (before, then) = rng.choice(("sum", "minus", "none")), words.one(words.of.CHANGES, rng)
-    does = words.one(words.of.MORE if asked == "sum" or rng.random() < 0.3 and asked == "none" else words.of.FEWER, rng)
+    does = words.one(
+        words.of.MORE if asked == "sum" or (rng.random() < 0.3 and asked == "none") else words.of.FEWER, rng
+    )
     question = words.one(words.of.CHANGE_NONE if asked == "none" else words.of.CHANGE_QUESTIONS, rng)
     return _made(_joined(before, then.replace("{does}", does.replace("-", " ")), question), asked, BOTH)
 
@@ -237,7 +241,7 @@ def prompt(
     split: str,
     rng: Random,
     kind: str | None = None,
-    style: Style = Style(),
+    style: Style = USUAL,
     asked: str | None = None,
     numbers: Mapping[str, str] | None = None,
 ) -> Prompt:
@@ -330,7 +334,7 @@ def rendered(
                 for run in re.finditer("[0-9]+", piece)
             ]
             text += piece
-    if text[-1].isalnum() or text[-1] in ":=.?!&>%#" or text.endswith(("->", "=>", "**")) and text[-1] != "*":
+    if text[-1].isalnum() or text[-1] in ":=.?!&>%#" or (text.endswith(("->", "=>", "**")) and text[-1] != "*"):
         text += " "
     return Prompt(text, tuple(atoms), ASKED.index(asked), right(asked, signed), kind, template[prefix:])
 

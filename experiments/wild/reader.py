@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from experiments.wild.problems import ASKED, ROLES, UNKNOWN
@@ -52,7 +52,9 @@ class Reader(nn.Module):
         self.norm = nn.LayerNorm((len(layers), width), elementwise_affine=False)
         self.inward = nn.Sequential(nn.Dropout(dropout), nn.Linear(len(layers) * width, size))
         self.from_end = nn.Embedding(FARTHEST + 1, size)
-        part = nn.TransformerEncoderLayer(size, heads, 4 * size, dropout, F.gelu, batch_first=True, norm_first=True)
+        part = nn.TransformerEncoderLayer(
+            size, heads, 4 * size, dropout, functional.gelu, batch_first=True, norm_first=True
+        )
         self.stack = nn.TransformerEncoder(part, depth, nn.LayerNorm(size), enable_nested_tensor=False)
         self.asked, self.roles, self.joins = (
             nn.Linear(size, len(ASKED)),
@@ -104,13 +106,17 @@ class Batch(NamedTuple):
 def loss(found: Found, batch: Batch) -> torch.Tensor:
     known = batch.joins_BT != UNKNOWN
     joins = (
-        F.binary_cross_entropy_with_logits(found.joins_BT[known], batch.joins_BT[known].float()) if known.any() else 0
+        functional.binary_cross_entropy_with_logits(found.joins_BT[known], batch.joins_BT[known].float())
+        if known.any()
+        else 0
     )
-    roles = F.cross_entropy(
+    roles = functional.cross_entropy(
         found.roles_BTC.flatten(0, 1), batch.roles_BT.flatten(), ignore_index=UNKNOWN, reduction="sum"
     )
     return (
-        F.cross_entropy(found.asked_BC, batch.asked_B) + roles / (batch.roles_BT != UNKNOWN).sum().clamp(min=1) + joins
+        functional.cross_entropy(found.asked_BC, batch.asked_B)
+        + roles / (batch.roles_BT != UNKNOWN).sum().clamp(min=1)
+        + joins
     )
 
 

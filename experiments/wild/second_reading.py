@@ -1,4 +1,4 @@
-"""The second reading of numbers: adapted weights reread the digits of two numbers and write a third, all places at once.
+"""The second reading of numbers: adapted weights reread two numbers and write a third, all places at once.
 
     place       3  2  1  0      the numbers as the second reading sees them: shorter ones have zeros in front
     first       0  3  5  8
@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from lab.models.stick_breaking import sharpened, stick_breaking_weights
@@ -69,7 +69,7 @@ class LowRank(nn.Module):
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return F.linear(F.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype))
+        return functional.linear(functional.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype))
 
 
 class Tokens(NamedTuple):
@@ -160,16 +160,18 @@ class SecondReading(nn.Module):
                     key_TGW[below][column_NP],
                     value_TGW[below][column_NP],
                 )
-                found_THW = found_THW + F.pad(
+                found_THW = found_THW + functional.pad(
                     walked_NPHW.flatten(0, 1), (0, 0, found_THW.shape[1] - self.walkers, 0, numbers, 0)
                 )
                 walks.append(walk)
             hidden_TD = hidden_TD + project["o_proj"](found_THW.flatten(1))
             inner_TD = layer.post_attention_layernorm(hidden_TD)
             hidden_TD = hidden_TD + project["down_proj"](
-                F.silu(project["gate_proj"](inner_TD)) * project["up_proj"](inner_TD)
+                functional.silu(project["gate_proj"](inner_TD)) * project["up_proj"](inner_TD)
             )
-        return Written(F.linear(model.norm(hidden_TD[numbers:]), self.head_VD).float().unflatten(0, shape), walks)
+        return Written(
+            functional.linear(model.norm(hidden_TD[numbers:]), self.head_VD).float().unflatten(0, shape), walks
+        )
 
     @property
     def head_width(self) -> int:
@@ -198,10 +200,10 @@ class SecondReading(nn.Module):
         )
         groups = key_TGW.shape[1]
         shared = query_THW.unflatten(1, (groups, -1))
-        scores_TH4 = torch.einsum("tghw,tkgw->tghk", shared, keys).flatten(1, 2).float() + F.pad(
+        scores_TH4 = torch.einsum("tghw,tkgw->tghk", shared, keys).flatten(1, 2).float() + functional.pad(
             self.digit_bias[index], (2, 0)
         )
-        hidden_T4 = F.pad(torch.stack(seen, 1) < 0, (2, 0))
+        hidden_T4 = functional.pad(torch.stack(seen, 1) < 0, (2, 0))
         weights = scores_TH4.masked_fill(hidden_T4[:, None], -1e30).softmax(-1).to(value_TGW.dtype)
         return torch.einsum("tghk,tkgw->tghw", weights.unflatten(1, (groups, -1)), values).flatten(1, 2)
 
@@ -244,8 +246,8 @@ def decisive(grid: Grid) -> torch.Tensor:
 
 
 def missed_stops(walks: list[torch.Tensor], grid: Grid) -> torch.Tensor:
-    """The negative logarithm of the probability that a walking head stops at the highest decisive place below its blank,
-    or, if there is none, that it does not stop; the mean over layers, heads and blanks but the lowest."""
+    """The negative logarithm of the probability that a walking head stops at the highest decisive place below its
+    blank, or, if there is none, that it does not stop; the mean over layers, heads and blanks but the lowest."""
     decides_NPP = decisive(grid)[:, None] & torch.ones(2 * grid.first_NP.shape[1:], dtype=torch.bool).tril(-1)
     none_above = decides_NPP.flip(-1).cumsum(-1).flip(-1) == 1
     right_NPP = decides_NPP & none_above

@@ -67,7 +67,9 @@ def read(model: Any, tokenizer: Any, prompts: list[Prompt], size: int = 16) -> l
     for start in range(0, len(order), size):
         rows = order[start : start + size]
         longest = max(len(coded[row][0]) for row in rows)
-        states_BTLD = lower_states(model, torch.tensor([coded[row][0] + [0] * (longest - len(coded[row][0])) for row in rows]))
+        states_BTLD = lower_states(
+            model, torch.tensor([coded[row][0] + [0] * (longest - len(coded[row][0])) for row in rows])
+        )
         for at, row in enumerate(rows):
             (tokens, firsts, lasts), one = coded[row], prompts[row]
             joins, roles = [atom.joins for atom in one.atoms], [atom.role for atom in one.atoms]

@@ -10,10 +10,10 @@ from pathlib import Path
 from random import Random
 
 import torch
-from torch.nn import functional as F
+from torch.nn import functional
 
 from experiments.wild.digits import Pair, drawn, expected, grid
-from experiments.wild.second_reading import OPERATIONS, SIGNS, Grid, SecondReading, Written, missed_stops
+from experiments.wild.second_reading import OPERATIONS, Grid, SecondReading, Written, missed_stops
 from lab.config.schema import ModelConfig
 from lab.models.pretrained import load
 
@@ -27,7 +27,7 @@ def batch(size: int, longest: int, rng: Random) -> list[Pair]:
 
 def loss(written: Written, told: Grid, expected_NP: torch.Tensor, walk_weight: float) -> torch.Tensor:
     logits_NPV = written.logits_NPV
-    return F.cross_entropy(logits_NPV.flatten(0, 1), expected_NP.flatten()) + walk_weight * missed_stops(
+    return functional.cross_entropy(logits_NPV.flatten(0, 1), expected_NP.flatten()) + walk_weight * missed_stops(
         written.walks, told
     )
 

@@ -5,8 +5,8 @@
     reader                                                  ^ a sum of 512 and 46: nothing else is asked
     second                                                    ===              the adapted model writes
 
-1. The untouched model reads everything. It alone decides whether a number comes next: when its most likely next token
-   is a digit and the text does not end in a digit.
+1. The untouched model reads everything. It alone decides whether a number may come next: when its probability of a
+   digit, or of the space before one, is large enough.
 2. The reader then decides whether this number is computed, what is asked, and of which numbers before. If nothing is
    computed, the untouched model goes on.
 3. The adapted model rereads the digits of these numbers and writes the answer, which the untouched model then reads.
@@ -53,7 +53,13 @@ class Continuation(NamedTuple):
 
 class TwoReadings:
     def __init__(
-        self, model: Any, tokenizer: Any, readers: Sequence[Reader], second: SecondReading, threshold: float = 0.5
+        self,
+        model: Any,
+        tokenizer: Any,
+        readers: Sequence[Reader],
+        second: SecondReading,
+        threshold: float = 0.5,
+        likely: float = 0.5,
     ) -> None:
         """
         Args:
@@ -62,6 +68,7 @@ class TwoReadings:
             readers: readers, whose probabilities are averaged.
             second: the second reading of the same model.
             threshold: the least probability that something is asked with which a number is computed.
+            likely: the least probability of a number, according to the untouched model, with which the reader is asked.
         """
         self.model, self.tokenizer, self.readers, self.second = (
             model,
@@ -69,7 +76,7 @@ class TwoReadings:
             [reader.eval() for reader in readers],
             second,
         )
-        self.threshold = threshold
+        self.threshold, self.likely, self.space = threshold, likely, one_token(tokenizer, " ")
         self.digits = [one_token(tokenizer, digit) for digit in "0123456789"]
         self._digit_of = {token: str(digit) for digit, token in enumerate(self.digits)}
 
@@ -91,17 +98,27 @@ class TwoReadings:
             if closed:  # a computed number has ended, and no further digits may follow
                 logits_V[self.digits] = -torch.inf
             token = int(logits_V.argmax())
-            if token in self._digit_of and tokens[-1] not in self._digit_of and (question := self.question(tokens)):
+            before = None if closed or tokens[-1] in self._digit_of else self._number_next(logits_V, tokens)
+            if before is not None and (question := self.question(tokens + before)):
                 answer = self.answer(question)
-                found.append(Computed(question, answer, len(self.tokenizer.decode(tokens[start:]))))
+                found.append(Computed(question, answer, len(self.tokenizer.decode(tokens[start:] + before))))
                 written = answer.written(any("," in number for number in question.numbers))
-                unread, closed = [one_token(self.tokenizer, sign) for sign in written], True
+                unread = before + [one_token(self.tokenizer, sign) for sign in written]
+                closed = True
             else:
                 unread = [token]
             tokens += unread
-            if token == self.tokenizer.eos_token_id or (found and stop_after_number):
+            if unread[-1] == self.tokenizer.eos_token_id or (found and stop_after_number):
                 break
         return Continuation(self.tokenizer.decode(tokens[start:]), found)
+
+    def _number_next(self, logits_V: torch.Tensor, tokens: list[int]) -> list[int] | None:
+        """What stands before the first digit of a number that may come next: a space or nothing; None if none may."""
+        chances_V = logits_V.float().softmax(-1)
+        digit, space = float(chances_V[self.digits].sum()), float(chances_V[self.space])
+        if tokens[-1] == self.space or digit >= space:
+            return [] if digit >= self.likely else None
+        return [self.space] if digit + space >= self.likely else None
 
     def _at_end_of_number(self, tokens: list[int]) -> bool:
         """Whether the text ends in a digit, perhaps followed by a point or comma."""
@@ -136,7 +153,7 @@ class TwoReadings:
             if token not in self._digit_of:
                 shown.append(token)
             elif at and tokens[at - 1] in self._digit_of:
-                first, _, last = runs.pop()
+                first, _, _ = runs.pop()
                 if at - first < LONGEST_READ:
                     shown.append(token)
                 runs.append((first, at, len(shown) - 1))

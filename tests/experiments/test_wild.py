@@ -125,7 +125,8 @@ def test_the_marked_numbers_of_a_prompt_are_those_of_its_answer(split: str) -> N
         assert all(made.text[atom.start : atom.end].isdigit() for atom in made.atoms)
         if made.asked:
             signed = [atom for atom in made.atoms if atom.role > 0]
-            assert len(signed) >= 2 and made.answer is not None
+            assert len(signed) >= 2
+            assert made.answer is not None
             whole = all(atom.joins <= 0 for atom in made.atoms)
             if made.asked == 1 and whole:
                 total = sum(
