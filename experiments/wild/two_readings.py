@@ -23,7 +23,7 @@ import torch
 from experiments.wild.arithmetic import Signed, computed
 from experiments.wild.digits import grid
 from experiments.wild.problems import ASKED, ROLES
-from experiments.wild.reader import Reader
+from experiments.wild.reader import Reader, Vocabulary
 from experiments.wild.second_reading import SIGNS, SecondReading, one_token
 from experiments.wild.states import lower_states
 
@@ -77,6 +77,7 @@ class TwoReadings:
             second,
         )
         self.threshold, self.likely, self.space = threshold, likely, one_token(tokenizer, " ")
+        self.vocabulary = Vocabulary(tokenizer)
         self.digits = [one_token(tokenizer, digit) for digit in "0123456789"]
         self._digit_of = {token: str(digit) for digit, token in enumerate(self.digits)}
 
@@ -129,8 +130,11 @@ class TwoReadings:
         runs, shown = self._runs(tokens)
         if not runs:
             return None
-        states_1TLD, length_1 = lower_states(self.model, torch.tensor([shown])), torch.tensor([len(shown)])
-        read = [reader(states_1TLD, length_1) for reader in self.readers]
+        states_1TLD, words_1T = (
+            lower_states(self.model, torch.tensor([shown])),
+            torch.tensor([self.vocabulary.words(shown)]),
+        )
+        read = [reader(states_1TLD, words_1T, torch.tensor([len(shown)])) for reader in self.readers]
         asked_C = torch.stack([found.asked_BC[0].softmax(-1) for found in read]).mean(0)
         if 1 - asked_C[0] < self.threshold:
             return None

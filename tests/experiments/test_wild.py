@@ -10,7 +10,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from experiments.wild.arithmetic import Signed, computed
 from experiments.wild.digits import drawn, expected, grid
 from experiments.wild.problems import ROLES, prompt
+from experiments.wild.reader import Reader
 from experiments.wild.second_reading import OPERATIONS, SIGNS, SecondReading, decisive, missed_stops
+from experiments.wild.two_readings import TwoReadings
 
 
 class Letters:
@@ -141,3 +143,104 @@ def test_no_wording_of_the_test_is_one_of_training() -> None:
         for split in ("train", "validation", "test")
     }
     assert not words["test"] & (words["train"] | words["validation"]) - {"text"}
+
+
+class Characters(Letters):
+    eos_token_id = 0
+
+    def decode(self, tokens: list[int]) -> str:
+        return "".join(map(chr, tokens))
+
+    def convert_ids_to_tokens(self, tokens: range) -> list[str]:
+        return [chr(token) for token in tokens]
+
+    def __len__(self) -> int:
+        return 128
+
+
+def plainly(model: LlamaForCausalLM, tokens: list[int], count: int) -> list[int]:
+    """What the model writes without anything else."""
+    cache, unread, written = None, tokens, []
+    for _ in range(count):
+        out = model(torch.tensor([unread]), past_key_values=cache, use_cache=True, logits_to_keep=1)
+        cache, unread = out.past_key_values, [int(out.logits[0, -1].argmax())]
+        written += unread
+    return written
+
+
+def asks_for(asked: int, role: int) -> Reader:
+    """A reader that finds the same in every text."""
+    reader = Reader(24, size=16, depth=1)
+    for head, best in ((reader.asked, asked), (reader.roles, role), (reader.joins, 0)):
+        head.weight.data.zero_()
+        head.bias.data.fill_(-5)
+        head.bias.data[best] = 5 if head is not reader.joins else -5
+    return reader
+
+
+@pytest.fixture
+def tall() -> tuple[LlamaForCausalLM, SecondReading]:
+    """A model with as many layers as a reader reads."""
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=128,
+        hidden_size=24,
+        intermediate_size=32,
+        num_hidden_layers=17,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        initializer_range=0.3,
+    )
+    model = LlamaForCausalLM(config).eval()
+    reading = SecondReading(model, Characters(), rank=4, walkers=2, walking=range(2, 4))
+    for part in reading.parameters():
+        part.data.normal_(0, 0.2)
+    return model, reading.eval()
+
+
+TEXTS = ("12 and 30 make ", "My name is ", "In 1914 and 1918 ", "x,y\n1,2,")
+
+
+def test_every_text_has_the_untouched_models_logits(tall: tuple[LlamaForCausalLM, SecondReading]) -> None:
+    model, second = tall
+    ids = [torch.tensor([Characters().encode(text)]) for text in TEXTS]
+    before = [model(one).logits.clone() for one in ids]
+    two = TwoReadings(model, Characters(), [asks_for(1, 1)], second, likely=0)
+    assert any(two.generate(text, 8).computed for text in TEXTS)
+    assert all(torch.equal(two.logits(one), logits) for one, logits in zip(ids, before, strict=True))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_where_nothing_is_asked_the_untouched_model_writes_alone(
+    tall: tuple[LlamaForCausalLM, SecondReading], text: str
+) -> None:
+    model, second = tall
+    two = TwoReadings(model, Characters(), [asks_for(0, 1)], second, likely=0)
+    assert two.generate(text, 12) == ("".join(map(chr, plainly(model, Characters().encode(text), 12))), [])
+
+
+def test_up_to_a_computed_number_the_untouched_model_writes_alone(tall: tuple[LlamaForCausalLM, SecondReading]) -> None:
+    model, second = tall
+    two = TwoReadings(model, Characters(), [asks_for(1, 1)], second, likely=0.02)
+    found = {text: two.generate(text, 12) for text in TEXTS}
+    computed = {text: made for text, made in found.items() if made.computed}
+    assert computed
+    for text, made in computed.items():
+        first = made.computed[0]
+        alone = "".join(map(chr, plainly(model, Characters().encode(text), 12)))
+        assert alone.startswith(made.text[: first.start].rstrip(" "))
+
+
+def test_the_reader_is_shown_at_most_eight_digits_of_a_number_and_the_second_reading_all(
+    tall: tuple[LlamaForCausalLM, SecondReading],
+) -> None:
+    model, second = tall
+    two = TwoReadings(model, Characters(), [asks_for(1, 2)], second)
+    text = "1234567890123 and 42 x"
+    runs, shown = two._runs(Characters().encode(text))
+    assert "".join(map(chr, shown)) == "12345678 and 42 x"
+    assert [(first, last) for first, last, _ in runs] == [(0, 12), (18, 19)]
+    question = two.question(Characters().encode(text))
+    assert question is not None
+    assert question.numbers == ("1234567890123", "42")
+    assert question.signs == (-1, -1)
