@@ -144,7 +144,7 @@ def asked(model: TwoReadings, case: Case) -> dict[str, Any]:
     """What came out of a prompt. A prompt is right if the first number that is computed is the answer."""
     one = case.prompt
     text = one.text.rstrip(" ") if one.kind != "text" else one.text
-    written = model.generate(text, 16 if one.asked == 0 else 28, stop_after_number=True)
+    written = model.generate(text, 12 if one.asked == 0 else 28, stop_after_number=True)
     first = written.computed[0] if written.computed else None
     found = {
         "text": text if len(text) < 600 else text[:200] + " ... " + text[-200:],
@@ -163,6 +163,7 @@ def asked(model: TwoReadings, case: Case) -> dict[str, Any]:
             ),
         ]
     }
+    found |= {"chance": round(max(written.chances, default=0), 4)}
     if one.asked == 0:
         return found | {"false": first is not None}
     expected = computed_exactly(first) if first else None

@@ -81,8 +81,8 @@ class Reader(nn.Module):
         """What each head adds to its score of an earlier or later token with the same word."""
         slopes = torch.tensor([0.0] * (heads - 2) + [0.1, 0.5])
         self.apart = nn.Parameter(-(torch.arange(-NEAR, NEAR + 1).abs() * slopes[:, None]).repeat(depth, 1, 1))
-        """What each head adds to its score of a token by its distance. At first, two heads prefer the same word, and two
-        prefer near tokens."""
+        """What each head adds to its score of a token by its distance. Before training, two heads prefer the same
+        word, and two prefer near tokens."""
         self.asked = nn.Linear(size, len(ASKED))
         self.roles = nn.Linear(size, len(ROLES))
         self.joins = nn.Linear(size, 1)

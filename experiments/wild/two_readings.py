@@ -49,6 +49,8 @@ class Continuation(NamedTuple):
     text: str
     """What was written after the prompt."""
     computed: list[Computed]
+    chances: list[float]
+    """Each time that the reader was asked, the probability that something is asked for."""
 
 
 class TwoReadings:
@@ -70,12 +72,8 @@ class TwoReadings:
             threshold: the least probability that something is asked with which a number is computed.
             likely: the least probability of a number, according to the untouched model, with which the reader is asked.
         """
-        self.model, self.tokenizer, self.readers, self.second = (
-            model,
-            tokenizer,
-            [reader.eval() for reader in readers],
-            second,
-        )
+        self.model, self.tokenizer, self.second = model, tokenizer, second
+        self.readers = [reader.eval() for reader in readers]
         self.threshold, self.likely, self.space = threshold, likely, one_token(tokenizer, " ")
         self.vocabulary = Vocabulary(tokenizer)
         self.digits = [one_token(tokenizer, digit) for digit in "0123456789"]
@@ -90,28 +88,38 @@ class TwoReadings:
         """The most likely continuation of a text, with numbers computed where they are asked for. Digits of a computed
         number do not count as new tokens."""
         tokens = self.tokenizer.encode(text, add_special_tokens=False)
-        start, cache, found, closed = len(tokens), None, [], False
-        unread = list(tokens)
+        start, cache, unread, closed = len(tokens), None, list(tokens), False
+        found: list[Computed] = []
+        chances: list[float] = []
         for _ in range(new_tokens):
             out = self.model(torch.tensor([unread]), past_key_values=cache, use_cache=True, logits_to_keep=1)
             cache, logits_V = out.past_key_values, out.logits[0, -1]
-            closed = closed and (not found or self._at_end_of_number(tokens))
+            closed = closed and self._at_end_of_number(tokens)
             if closed:  # a computed number has ended, and no further digits may follow
                 logits_V[self.digits] = -torch.inf
-            token = int(logits_V.argmax())
-            before = None if closed or tokens[-1] in self._digit_of else self._number_next(logits_V, tokens)
-            if before is not None and (question := self.question(tokens + before)):
+            unread = [int(logits_V.argmax())]
+            if not closed and (asked := self._asked(tokens, logits_V, chances)):
+                before, question = asked
                 answer = self.answer(question)
                 found.append(Computed(question, answer, len(self.tokenizer.decode(tokens[start:] + before))))
                 written = answer.written(any("," in number for number in question.numbers))
-                unread = before + [one_token(self.tokenizer, sign) for sign in written]
-                closed = True
-            else:
-                unread = [token]
+                unread, closed = before + [one_token(self.tokenizer, sign) for sign in written], True
             tokens += unread
             if unread[-1] == self.tokenizer.eos_token_id or (found and stop_after_number):
                 break
-        return Continuation(self.tokenizer.decode(tokens[start:]), found)
+        return Continuation(self.tokenizer.decode(tokens[start:]), found, chances)
+
+    def _asked(
+        self, tokens: list[int], logits_V: torch.Tensor, chances: list[float]
+    ) -> tuple[list[int], Question] | None:
+        """If a number is to be computed after a text: what stands before its first digit, and the question. Adds to
+        `chances` the probability of a question, if a number may come."""
+        before = None if tokens[-1] in self._digit_of else self._number_next(logits_V, tokens)
+        if before is None:
+            return None
+        chance, question = self.read(tokens + before)
+        chances.append(chance)
+        return (before, question) if question and chance >= self.threshold else None
 
     def _number_next(self, logits_V: torch.Tensor, tokens: list[int]) -> list[int] | None:
         """What stands before the first digit of a number that may come next: a space or nothing; None if none may."""
@@ -125,28 +133,25 @@ class TwoReadings:
         """Whether the text ends in a digit, perhaps followed by a point or comma."""
         return bool(re.search("[0-9][.,]?$", self.tokenizer.decode(tokens[-2:])))
 
-    def question(self, tokens: list[int]) -> Question | None:
-        """What is asked at the end of a text; None if nothing is."""
+    @torch.no_grad()
+    def read(self, tokens: list[int]) -> tuple[float, Question | None]:
+        """The probability that something is asked at the end of a text, and what it would be; None if it is not asked
+        of two numbers or more."""
         runs, shown = self._runs(tokens)
         if not runs:
-            return None
-        states_1TLD, words_1T = (
-            lower_states(self.model, torch.tensor([shown])),
-            torch.tensor([self.vocabulary.words(shown)]),
-        )
-        read = [reader(states_1TLD, words_1T, torch.tensor([len(shown)])) for reader in self.readers]
-        asked_C = torch.stack([found.asked_BC[0].softmax(-1) for found in read]).mean(0)
-        if 1 - asked_C[0] < self.threshold:
-            return None
-        roles_TC = torch.stack([found.roles_BTC[0].softmax(-1) for found in read]).mean(0)
-        joins_T = torch.stack([found.joins_BT[0].sigmoid() for found in read]).mean(0)
-        numbers = self._numbers(tokens, runs, joins_T)
-        chosen = [(text, ROLES[int(roles_TC[last].argmax())]) for text, last in numbers]
-        chosen = [(text, 1 if role == "plus" else -1) for text, role in chosen if role != "none"]
-        asked = ASKED[1 + int(asked_C[1:].argmax())]
+            return 0.0, None
+        states_1TLD = lower_states(self.model, torch.tensor([shown]))
+        words_1T, length_1 = torch.tensor([self.vocabulary.words(shown)]), torch.tensor([len(shown)])
+        found = [reader(states_1TLD, words_1T, length_1) for reader in self.readers]
+        asked_C = torch.stack([one.asked_BC[0].softmax(-1) for one in found]).mean(0)
+        roles_TC = torch.stack([one.roles_BTC[0].softmax(-1) for one in found]).mean(0)
+        joins_T = torch.stack([one.joins_BT[0].sigmoid() for one in found]).mean(0)
+        roles = [(text, ROLES[int(roles_TC[last].argmax())]) for text, last in self._numbers(tokens, runs, joins_T)]
+        chosen = [(text, 1 if role == "plus" else -1) for text, role in roles if role != "none"]
+        asked, chance = ASKED[1 + int(asked_C[1:].argmax())], float(1 - asked_C[0])
         if len(chosen) < 2 or (asked == "distance" and len(chosen) > 2):
-            return None
-        return Question(asked, tuple(text for text, _ in chosen), tuple(sign for _, sign in chosen))
+            return chance, None
+        return chance, Question(asked, tuple(text for text, _ in chosen), tuple(sign for _, sign in chosen))
 
     def _runs(self, tokens: list[int]) -> tuple[list[tuple[int, int, int]], list[int]]:
         """The runs of digits, each as its first token, its last token, and its last token among those that are shown

@@ -216,7 +216,9 @@ def test_where_nothing_is_asked_the_untouched_model_writes_alone(
 ) -> None:
     model, second = tall
     two = TwoReadings(model, Characters(), [asks_for(0, 1)], second, likely=0)
-    assert two.generate(text, 12) == ("".join(map(chr, plainly(model, Characters().encode(text), 12))), [])
+    made = two.generate(text, 12)
+    assert not made.computed
+    assert made.text == "".join(map(chr, plainly(model, Characters().encode(text), 12)))
 
 
 def test_up_to_a_computed_number_the_untouched_model_writes_alone(tall: tuple[LlamaForCausalLM, SecondReading]) -> None:
@@ -240,7 +242,7 @@ def test_the_reader_is_shown_at_most_eight_digits_of_a_number_and_the_second_rea
     runs, shown = two._runs(Characters().encode(text))
     assert "".join(map(chr, shown)) == "12345678 and 42 x"
     assert [(first, last) for first, last, _ in runs] == [(0, 12), (18, 19)]
-    question = two.question(Characters().encode(text))
+    _, question = two.read(Characters().encode(text))
     assert question is not None
     assert question.numbers == ("1234567890123", "42")
     assert question.signs == (-1, -1)
