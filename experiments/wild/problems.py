@@ -207,10 +207,10 @@ KINDS: dict[str, Callable[[Words, Random], Made]] = {
 }
 SHARES = {
     "framed": 7,
-    "changed": 3,
-    "two_of_three": 4,
+    "changed": 5,
+    "two_of_three": 16,
     "three": 1.5,
-    "two_kinds": 2.5,
+    "two_kinds": 9,
     "plain": 6,
     "old_sums": 2,
     "three_plain": 1.5,
@@ -305,8 +305,16 @@ def rendered(
     given: Mapping[str, str] | None,
 ) -> Prompt:
     """The prompt of a template: its slots filled, and its numbers marked."""
-    fill = dict(zip("PQR", rng.sample(words.some(words.of.NAMES), 3), strict=True))
-    fill |= dict(zip("ST", rng.sample(words.some(words.of.THINGS), 2), strict=True))
+    invents = words.split == "train"  # so that words are compared, and not known
+    names = (
+        [invented(rng) for _ in range(3)]
+        if invents and rng.random() < 0.5
+        else rng.sample(words.some(words.of.NAMES), 3)
+    )
+    things = rng.sample(words.some(words.of.THINGS), 2)
+    if invents and rng.random() < 0.25:
+        things = [invented(rng).lower() + "s" for _ in range(2)]
+    fill = dict(zip("PQRST", [*names, *things], strict=True))
     fill["V"] = words.one(words.of.CITIES, rng)
     can_group = not re.search(r"[\(\[,;\|]\{|\{[abc]\},\S|\}, \{b\},", template)
     grouped = can_group and rng.random() < style.grouped
@@ -337,6 +345,14 @@ def rendered(
     if text[-1].isalnum() or text[-1] in ":=.?!&>%#" or (text.endswith(("->", "=>", "**")) and text[-1] != "*"):
         text += " "
     return Prompt(text, tuple(atoms), ASKED.index(asked), right(asked, signed), kind, template[prefix:])
+
+
+def invented(rng: Random) -> str:
+    """A name that nobody has."""
+    return "".join(
+        rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") + rng.choice(["", "", "n", "r", "l"])
+        for _ in range(rng.randint(2, 3))
+    ).capitalize()
 
 
 def _may_be_negative(template: str, asked: str, kind: str, slot: str) -> bool:

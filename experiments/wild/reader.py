@@ -72,12 +72,14 @@ class Reader(nn.Module):
         self.heads = heads
         self.inward = nn.Sequential(nn.Dropout(dropout), nn.Linear(len(LAYERS) * width, size))
         self.from_end = nn.Embedding(FARTHEST + 1, size)
+        self.again = nn.Embedding(2, size)
+        """For whether a token's word comes again."""
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(size, heads, 4 * size, dropout, functional.gelu, True, True)
             for _ in range(depth)
         )
         self.norm = nn.LayerNorm(size)
-        self.same = nn.Parameter(torch.tensor([2.0, 2.0] + [0.0] * (heads - 2)).repeat(depth, 1))
+        self.same = nn.Parameter(torch.tensor([5.0, 5.0] + [0.0] * (heads - 2)).repeat(depth, 1))
         """What each head adds to its score of an earlier or later token with the same word."""
         slopes = torch.tensor([0.0] * (heads - 2) + [0.1, 0.5])
         self.apart = nn.Parameter(-(torch.arange(-NEAR, NEAR + 1).abs() * slopes[:, None]).repeat(depth, 1, 1))
@@ -97,7 +99,9 @@ class Reader(nn.Module):
         at_T = torch.arange(states_BTLD.shape[1])
         from_end_BT = lengths_B[:, None] - 1 - at_T
         hidden_BTE = self.inward(_normed(states_BTLD).flatten(2)) + self.from_end(from_end_BT.clamp(0, FARTHEST))
+        later_TT = at_T[:, None] < at_T
         same_BTT = (words_BT[:, :, None] == words_BT[:, None]) & (words_BT >= 0)[:, None] & (at_T[:, None] != at_T)
+        hidden_BTE = hidden_BTE + self.again((same_BTT & later_TT).any(-1).long())
         apart_TT = (at_T - at_T[:, None]).clamp(-NEAR, NEAR) + NEAR
         hidden_BTT = (from_end_BT < 0)[:, None].expand_as(same_BTT)
         for layer, same_H, apart_HX in zip(self.layers, self.same, self.apart, strict=True):

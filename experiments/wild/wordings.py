@@ -388,13 +388,6 @@ TWO_OF_THREE = (
 )
 TWO_OF_THREE_QUESTIONS = {
     "sum": (
-        "Adding all three gives",
-        "The three numbers add up to",
-        "Grand sum:",
-        "Together the three have",
-        "How many is that altogether? It is",
-        "All of this makes",
-        "The overall total is",
         "{P} and {Q} have a total of",
         "Together, {Q} and {P} come to",
         "{P} plus {Q} makes",
@@ -419,11 +412,6 @@ TWO_OF_THREE_QUESTIONS = {
         "Between {Q} and {P} the gap is",
     ),
     "larger": (
-        "Who has most has",
-        "The biggest of the three numbers is",
-        "Max:",
-        "The top number is",
-        "The greatest number is",
         "Who has more, {P} or {Q}? That one has",
         "The maximum of {P} and {Q} is",
         "Between {Q} and {P}, the bigger number is",
@@ -432,11 +420,6 @@ TWO_OF_THREE_QUESTIONS = {
         "The larger number of {P} and {Q} is",
     ),
     "smaller": (
-        "Who has least has",
-        "The tiniest of the three numbers is",
-        "Min:",
-        "The lowest number is",
-        "The least number is",
         "Who has less, {P} or {Q}? That one has",
         "The minimum of {P} and {Q} is",
         "Between {Q} and {P}, the lesser number is",
@@ -445,13 +428,6 @@ TWO_OF_THREE_QUESTIONS = {
         "The smaller number of {P} and {Q} is",
     ),
     "none": (
-        "The average of the three is",
-        "The one in the middle has",
-        "The year was",
-        "Each of them paid",
-        "The second one has",
-        "They met at",
-        "The product of all three is",
         "{Q} has exactly",
         "What {R} has is",
         "For {P} the number was",
@@ -469,6 +445,13 @@ TWO_OF_THREE_QUESTIONS = {
 }
 THREE_QUESTIONS = {
     "sum": (
+        "Adding all three gives",
+        "The three numbers add up to",
+        "Grand sum:",
+        "Together the three have",
+        "How many is that altogether? It is",
+        "All of this makes",
+        "The overall total is",
         "All three together have",
         "The total is",
         "The sum of all three is",
@@ -479,6 +462,13 @@ THREE_QUESTIONS = {
     "larger": ("The largest number is", "The most that any of them has is", "The maximum of the three is"),
     "smaller": ("The smallest number is", "The fewest that any of them has are", "The minimum of the three is"),
     "none": (
+        "The average of the three is",
+        "The one in the middle has",
+        "The year was",
+        "Each of them paid",
+        "The second one has",
+        "They met at",
+        "The product of all three is",
         "The middle number is",
         "The first number is",
         "The last number is",
@@ -636,6 +626,11 @@ PLAIN = {
         "Input: {a} {b}\nTask: absolute difference\nOutput:",
     ),
     "larger": (
+        "Who has most has",
+        "The biggest of the three numbers is",
+        "Max:",
+        "The top number is",
+        "The greatest number is",
         "larger({a}, {b}) ->",
         "The biggest of {a} and {b} is",
         "The bigger of {a} and {b} is",
@@ -663,6 +658,11 @@ PLAIN = {
         "{a} or {b}? The larger number is",
     ),
     "smaller": (
+        "Who has least has",
+        "The tiniest of the three numbers is",
+        "Min:",
+        "The lowest number is",
+        "The least number is",
         "smaller({a}, {b}) ->",
         "The least of {a} and {b} is",
         "The lower of {a} and {b} is",
