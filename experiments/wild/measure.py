@@ -140,11 +140,12 @@ CELLS: dict[str, Callable[[], Iterator[Case]]] = {
 }
 
 
-def asked(model: TwoReadings, case: Case) -> dict[str, Any]:
-    """What came out of a prompt. A prompt is right if the first number that is computed is the answer."""
+def asked(model: TwoReadings, case: Case, tokens: int) -> dict[str, Any]:
+    """What came out of a prompt. A prompt is right if the first number that is computed is the answer; one that asks
+    for nothing is continued by so many `tokens`."""
     one = case.prompt
     text = one.text.rstrip(" ") if one.kind != "text" else one.text
-    written = model.generate(text, 12 if one.asked == 0 else 28, stop_after_number=True)
+    written = model.generate(text, tokens if one.asked == 0 else 28, stop_after_number=True)
     first = written.computed[0] if written.computed else None
     found = {
         "text": text if len(text) < 600 else text[:200] + " ... " + text[-200:],
@@ -239,8 +240,8 @@ def main(given: dict[str, str]) -> None:
     )
     for cell in given["only"].split(",") if "only" in given else [name for name in CELLS if "valid" not in name]:
         for index, case in enumerate(CELLS[cell]()):
-            if (cell, index) not in known and index < int(given.get("most", 10**9)):
-                samples.append({"cell": cell, "index": index, **asked(model, case)})
+            if (cell, index) not in known and int(given.get("first", 0)) <= index < int(given.get("most", 10**9)):
+                samples.append({"cell": cell, "index": index, **asked(model, case, int(given.get("tokens", 12)))})
                 with lines.open("a") as file:
                     file.write(json.dumps(samples[-1]) + "\n")
         row = table([one for one in samples if one["cell"] == cell])[0]

@@ -247,7 +247,7 @@ def prompt(
 ) -> Prompt:
     """A prompt of a split, of any kind unless one is given. `asked`: what it should ask. `numbers`: what its slots
     should hold."""
-    kind = kind or rng.choices(list(SHARES), SHARES.values())[0]
+    kind = kind or rng.choices(list(SHARES), list(SHARES.values()))[0]
     if kind == "text":
         return text_prompt(split, rng)
     words = Words(held_out if split == "test" else wordings, split)

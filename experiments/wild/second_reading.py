@@ -218,11 +218,11 @@ class SecondReading(nn.Module):
         return walk, torch.einsum("nhpk,nkw->nphw", walk.to(value_NPGW.dtype), value_NPGW[:, :, -1])
 
 
-def projections(layer: nn.Module) -> Iterator[tuple[str, nn.Linear]]:
+def projections(layer: Any) -> Iterator[tuple[str, nn.Linear]]:
     for block in (layer.self_attn, layer.mlp):
         for name, part in block.named_children():
             if name in PROJECTIONS:
-                yield name, part  # type: ignore[misc]
+                yield name, part
 
 
 def one_token(tokenizer: Any, text: str) -> int:

@@ -22,7 +22,7 @@ SHARES = {"add": 0.45, "subtract": 0.35, "compare": 0.2}
 
 def batch(size: int, longest: int, rng: Random) -> list[Pair]:
     """Pairs of numbers; the longest number of all has at most `longest` digits."""
-    return [drawn(rng.choices(OPERATIONS, SHARES.values())[0], rng.randint(1, longest), rng) for _ in range(size)]
+    return [drawn(rng.choices(OPERATIONS, list(SHARES.values()))[0], rng.randint(1, longest), rng) for _ in range(size)]
 
 
 def loss(written: Written, told: Grid, expected_NP: torch.Tensor, walk_weight: float) -> torch.Tensor:
