@@ -12,7 +12,7 @@ the digit above it, and a blank sees both digits above it. The tokens of a row o
 
 So what a token reads depends on its column alone, until carries are looked for: in each of the walking layers, three
 heads of a blank also walk down the places of the second number and stop at each with a probability that depends on
-their score there (stick-breaking, `lab.models.stick_breaking`). Until then, every different column is read only once.
+their score there (stick-breaking, `lab.parts.stick_breaking`). Until then, every different column is read only once.
 
 What is computed is one of three operations, each a vector that is added to the embeddings of all tokens:
 
@@ -35,7 +35,7 @@ from torch import nn
 from torch.nn import functional
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from lab.models.stick_breaking import sharpened, stick_breaking_weights
+from lab.parts.stick_breaking import sharpened, stick_breaking_weights
 
 OPERATIONS = ("add", "subtract", "compare")
 SIGNS = "0123456789<=>"
