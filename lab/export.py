@@ -7,8 +7,8 @@
 RUN is a run directory of finetune, pretrain or adder. FOLDER is new; it gets the files and a card (README.md). push=
 also uploads them to a private repository on the Hugging Face hub; log in with `hf auth login` or HF_TOKEN.
 
-    to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it
-    to=gguf      the whole model in one file: llama.cpp, Ollama and LM Studio open it
+    to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it, and llama.cpp's
+                 convert_hf_to_gguf.py makes one GGUF file of it
     to=adapter   the adapters alone, with the swap that they need: lab.load and `lab ask` open them
     to=scratch   a model from scratch, which has no other form: lab.load and `lab ask` open it
     to=data      what a run or a config of finetune trains on, as text: TRL, axolotl and LLaMA-Factory read it
@@ -40,8 +40,8 @@ from lab.smallest_adder.config import AdderConfig
 class ExportOptions(Section):
     """What is written."""
 
-    to: Literal["merged", "gguf", "adapter", "scratch", "data"] | None = None
-    """merged or gguf: the whole model. adapter: only the adapters. scratch: a model from scratch, or a smallest adder.
+    to: Literal["merged", "adapter", "scratch", "data"] | None = None
+    """merged: the whole model. adapter: only the adapters. scratch: a model from scratch, or a smallest adder.
     data: what finetune trains on. The default is merged for a run of finetune, and scratch for one of pretrain or
     adder."""
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
@@ -108,7 +108,6 @@ def _model(run: Path, folder: Path, options: ExportOptions) -> None:
 
 _THEN = {
     "merged": 'lab ask {folder} "12 + 34"; vllm serve {folder}; transformers opens it with from_pretrained("{folder}")',
-    "gguf": "llama-cli -m {folder}/*.gguf",
     "adapter": 'lab ask {folder} "12 + 34"',
     "scratch": "lab ask {folder}",
     "adder": 'lab ask {folder} "12 + 34"',
