@@ -163,7 +163,6 @@ def export(arguments: list[str]) -> None:
         write_dataset(problems, config.seed, made)
         write_published(problems, made / "test.json")
     print(f"{len(problems)} problems in {folder}: test.json (the published layout), data/test.parquet and README.md")
-    print(f"`lab export {folder}/test.json FOLDER` writes them as evalchemy and MarinSkyRL have them")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
     lab export RUN FOLDER [to=merged] [dtype=bfloat16] [push=owner/name]
     lab export CONFIG FOLDER to=data [push=owner/name]
-    lab export FILE FOLDER
 
 RUN is a run directory of finetune, pretrain or adder. FOLDER is new; it gets the files and a card (README.md). push=
 also uploads them to a private repository on the Hugging Face hub; log in with `hf auth login` or HF_TOKEN.
@@ -12,13 +11,6 @@ also uploads them to a private repository on the Hugging Face hub; log in with `
     to=adapter   the adapters alone, with the swap that they need: lab.load and `lab ask` open them
     to=scratch   a model from scratch, which has no other form: lab.load and `lab ask` open it
     to=data      what a run or a config of finetune trains on, as text: TRL, axolotl and LLaMA-Factory read it
-
-FILE is a file of NUPA in the published layout, such as test.json of `lab evaluate ... export=nupa`. FOLDER gets its
-problems in the layouts of evalchemy and MarinSkyRL:
-
-    nupa.jsonl                           at most 100 problems of each task and length
-    nupa5k.jsonl, nupa5k_manifest.jsonl  5,000 problems, if there are that many
-    train.parquet                        all problems but these 5,000, to train on with rewards
 """
 
 from pathlib import Path
@@ -61,21 +53,17 @@ def main(arguments: list[str]) -> None:
     if folder.exists():
         raise ConfigError(f"{folder}: exists already; give the name of a new folder")
     Run.check_writable(folder)
-    if source.suffix == ".json" and options.to:
-        raise ConfigError(f"to={options.to}: a file of problems is written in all layouts at once, without to=")
     from lab.progress import quiet_libraries
 
     quiet_libraries()  # before the libraries are imported, because some of them print on import
     if options.push:
         _check_login()
-    if source.suffix == ".json":
-        _problems(source, folder)
-    elif options.to == "data":
+    if options.to == "data":
         _data(source, folder)
     else:
         _model(source, folder, options)
     if options.push:
-        _push(folder, options.push, "model" if source.suffix != ".json" and options.to != "data" else "dataset")
+        _push(folder, options.push, "dataset" if options.to == "data" else "model")
 
 
 _SCHEMAS = {"finetune": FinetuneConfig, "pretrain": PretrainConfig, "adder": AdderConfig}
@@ -125,26 +113,6 @@ def _data(source: Path, folder: Path) -> None:
     with put_in_place(folder) as made:
         count = write(config, made, folder.name)
     print(f"{folder}: {count:,} samples, train.jsonl")
-
-
-def _problems(file: Path, folder: Path) -> None:
-    from lab.benchmarks.nupa.layouts import evalchemy, skyrl, strata
-
-    texts = strata.read(file)
-    distinct = sum(len(set(group)) for groups in texts.values() for group in groups.values())
-    panel = evalchemy.panel(texts) if distinct >= evalchemy.PANEL else []
-    with put_in_place(folder) as made:
-        told = [f"nupa.jsonl: {evalchemy.write(evalchemy.sampled(texts), made / 'nupa.jsonl'):,} problems"]
-        if panel:
-            evalchemy.write(evalchemy.panel_rows(texts, panel), made / "nupa5k.jsonl")
-            (made / "nupa5k_manifest.jsonl").write_bytes(evalchemy.manifest(panel))
-            which = (
-                "evalchemy's own" if evalchemy.is_published(panel) else "not those of evalchemy: the file is different"
-            )
-            told.append(f"nupa5k.jsonl: {len(panel):,} problems, {which}")
-        count = skyrl.write(skyrl.rows(texts, panel), made / "train.parquet")
-        told.append(f"train.parquet: {count:,} problems" + (", without those of nupa5k.jsonl" if panel else ""))
-    print(f"{folder}:", *told, sep="\n  ")
 
 
 def _check_login() -> None:

@@ -8,15 +8,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import lab
 from lab.ask import main as ask
-from lab.benchmarks.nupa.files import read_published, write_published
-from lab.benchmarks.nupa.layouts import evalchemy, skyrl
 from lab.config.schema import ModelConfig
 from lab.engines.local import LocalEngine
 from lab.export import main
 from lab.finetune import main as finetune
 from lab.models import loading
-from lab.numbers.sampling import Cell, distinct_problems
-from lab.numbers.tasks import TASKS
 from tests.test_finetune import ROOT
 from tests.test_pretrain import run as pretrained
 
@@ -164,14 +160,11 @@ def test_what_is_exported_into_a_zoo_is_opened_by_its_name_there(tuned, tmp_path
         (["{plain}"], "give a run and a new folder"),
         (["{plain}", "."], "exists already"),
         (["{plain}", "{plain}/status/out"], "status/out: Not a directory"),
-        (["nowhere.json", "{plain}/status/out"], "status/out: Not a directory"),
         (["nowhere", "out"], "nowhere: not a run of lab finetune, lab pretrain or lab adder train"),
         (["{plain}", "out", "to=gguf"], "to"),
         (["{plain}", "out", "push=adds"], "push"),
         (["nowhere", "out", "to=data"], "to=data needs a run or a config of lab finetune"),
         (["packing", "out", "to=data"], "to=data needs a run or a config of lab finetune"),
-        (["nowhere.json", "out"], "nowhere.json: No such file or directory"),
-        (["nowhere.json", "out", "to=data"], "a file of problems is written in all layouts at once"),
         (["{plain}", "out", "to=scratch"], "a model tuned is exported with to=merged or adapter"),
     ],
 )
@@ -310,24 +303,3 @@ def test_a_push_that_fails_leaves_the_folder_and_says_how_to_go_on(tuned, tmp_pa
         main([str(tuned["plain"]), str(tmp_path / "out"), "to=adapter", "push=me/adds"])
     assert f"`hf upload me/adds {tmp_path / 'out'} --repo-type model` tries again" in capsys.readouterr().err
     assert (tmp_path / "out" / "README.md").is_file()
-
-
-def test_problems_are_written_as_evalchemy_and_marinskyrl_have_them(tmp_path, monkeypatch, capsys):
-    problems = [
-        item for length in (3, 4) for item in distinct_problems(Cell(TASKS["add_integer"], length), "test", 0, 30)
-    ]
-    write_published(problems, tmp_path / "test.json")
-    main([str(tmp_path / "test.json"), str(tmp_path / "few")])
-    assert {path.name for path in (tmp_path / "few").iterdir()} == {"nupa.jsonl", "train.parquet"}
-    assert "nupa.jsonl: 60 problems" in capsys.readouterr().out
-    monkeypatch.setattr(evalchemy, "PANEL", 20)
-    monkeypatch.setattr(evalchemy.panel, "__defaults__", (20,))
-    main([str(tmp_path / "test.json"), str(tmp_path / "many")])
-    assert "20 problems, not those of evalchemy: the file is different" in capsys.readouterr().out
-    held_out = read_published(tmp_path / "many" / "nupa5k.jsonl")
-    trained = read_published(tmp_path / "many" / "train.parquet")
-    assert (len(held_out), len(trained)) == (20, 40)
-    assert sorted([*held_out, *trained]) == sorted(problems)
-    listed = [json.loads(line) for line in (tmp_path / "many" / "nupa5k_manifest.jsonl").read_text().splitlines()]
-    taken = {row["extra_info"]["source_sha256"] for row in skyrl.read(tmp_path / "many" / "train.parquet")}
-    assert not taken & {line["sha256"] for line in listed}
