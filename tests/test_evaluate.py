@@ -291,7 +291,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("engine={kind: openai, model: x, base_url: 'http://user:secret@host/v1'}", "should contain no key"),
         ("engine={kind: openai, model: x, base_url: 'host/v1'}", "should be the root of an API"),
         ("engine={kind: openai, model: x, base_url: 'http://h/v1', api_key_env: LAB_NO_SUCH}", "LAB_NO_SUCH"),
-        ("engine={kind: vllm, model: x}", "`make vllm` sets up an environment for it"),
+        ("engine={kind: vllm, model: x}", "should be 'local', 'openai'"),
         ("benchmark.lengths={hard: [1, 2], easy: [1, 2]}", "add_integer"),
         ("benchmark.published=/nowhere.json", "No such file"),
         ("benchmark.setting=api2", "api"),

@@ -164,7 +164,7 @@ class LocalEngine(ModelEngine):
         counts = [1 + len(draft) for draft in drafts]
         if self.window and max(map(sum, zip(lengths, counts, strict=True))) > self.window:
             what = f"some layers see only {self.window} tokens back, but a prompt with its answer is longer"
-            raise ModelError(f"{what}; use engine.kind=vllm, or smaller budgets")
+            raise ModelError(f"{what}; serve it (vllm serve) and use engine.kind=openai, or smaller budgets")
         inputs, most = cache.place(lengths, counts), max(counts)
         ids = [
             [row.tokens[-1], *draft, *[0] * (most - 1 - len(draft))] for row, draft in zip(rows, drafts, strict=True)
