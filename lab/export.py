@@ -21,7 +21,7 @@ from pydantic import Field
 from lab.command import entry_point, find_config, is_config, read_options
 from lab.config.commands import command_of
 from lab.config.finetuning import FinetuneConfig
-from lab.config.loading import keys_of, load
+from lab.config.loading import keys_of, load, saved
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, RunError, in_one_line
@@ -77,7 +77,7 @@ def _model(run: Path, folder: Path, options: ExportOptions) -> None:
     if adder and to != "scratch":
         raise ConfigError(f"to={to}: an adder is exported with to=scratch, or without to=")
     dtype = options.dtype or ("float32" if adder else "bfloat16")
-    config: Any = load(_SCHEMAS[command], run / "config.yaml", [])
+    config: Any = saved(_SCHEMAS[command], run / "config.yaml")
     with put_in_place(folder) as made:
         if adder:
             from lab.smallest_adder.training import export as export_adder
@@ -104,12 +104,13 @@ _THEN = {
 
 
 def _data(source: Path, folder: Path) -> None:
-    file = find_config(str(source)) if is_config(str(source)) else source / "config.yaml"
+    given = is_config(str(source))
+    file = find_config(str(source)) if given else source / "config.yaml"
     if not file.is_file() or command_of(keys_of(file)) != "finetune":
         raise RunError(f"{source}: to=data needs a run or a config of lab finetune")
     from lab.tune.text_files import write
 
-    config = load(FinetuneConfig, file, [])
+    config = load(FinetuneConfig, file, []) if given else saved(FinetuneConfig, file)
     with put_in_place(folder) as made:
         count = write(config, made, folder.name)
     print(f"{folder}: {count:,} samples, train.jsonl")

@@ -1,7 +1,25 @@
-"""Reads what versions before 0.2 saved: positions of a pretrained model as one section instead of parts."""
+"""Reads what earlier versions saved: keys that are gone, and positions of a pretrained model as one section instead of
+parts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+_GONE = ("speculation", "engine.speculation", "evaluation.speculation")
+"""Keys that changed no answer."""
+
+
+def current(settings: Any) -> Any:
+    """The settings of a saved config, without keys that are gone."""
+    for key in _GONE:
+        settings = _without(settings, key.split("."))
+    return settings
+
+
+def _without(settings: Any, key: Sequence[str]) -> Any:
+    if not isinstance(settings, Mapping) or key[0] not in settings:
+        return settings
+    others = {name: value for name, value in settings.items() if name != key[0]}
+    return {**settings, key[0]: _without(settings[key[0]], key[1:])} if key[1:] else others
 
 
 def with_parts(given: Any) -> Any:

@@ -19,11 +19,6 @@ class LocalEngineConfig(Section):
     batch_size: int = Field(default=128, ge=1)
     """Number of requests in a batch. Larger batches are faster, especially on a CPU (finding F-086), and take more
     memory."""
-    speculation: int = Field(default=0, ge=0)
-    """Maximum number of tokens drafted for a request in one forward pass (speculative decoding); 0 turns drafting off.
-    Drafts are copied from the prompt and from what requests of the same batch and group have written so far. They
-    change no answer, except by rounding. They save time if answers are long and repetitive, such as traces of rules,
-    and if the device computes a few more tokens in the same time; on a CPU they cost as much as they save."""
     far_at_most: int = Field(default=0, ge=0)
     """Limits the total attention weight of all far digits, in this evaluation only: however many far digits there are,
     together they weigh no more than this many would. 0 leaves the model as it was trained. Works for models from

@@ -35,7 +35,7 @@ def open_engine(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str
         return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)
     override_attention(model, config)
-    return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)
+    return LocalEngine(model, tokenizer, config.batch_size), pretrained.describe(model)
 
 
 def _check_keys_of_scratch(config: LocalEngineConfig) -> None:
@@ -44,7 +44,6 @@ def _check_keys_of_scratch(config: LocalEngineConfig) -> None:
     idle = {
         f"engine.model.dtype={model.dtype}": model.dtype == "bfloat16",
         f"engine.model.quantization={model.quantization}": model.quantization != "none",
-        f"engine.speculation={config.speculation}": config.speculation > 0,
     }
     if wrong := [key for key, given in idle.items() if given]:
         raise ModelError(f"{model.name} is a model from scratch, which computes in float32: leave {wrong[0]} out")
