@@ -319,7 +319,7 @@ def test_a_right_answer_counts_whatever_trace_led_to_it(monkeypatch):
     script("many_tasks")
     answered = importlib.import_module("shared.answered")
     cell = Cell(TASKS["add_integer"], 3)
-    notation = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [cell], False)
+    notation = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [cell])
     items = distinct_problems(cell, "train", 0, 4)
     said = [[*"12;", "answer", "is", *item.answer[::-1]] for item in items]
     said[3][-1] = "0"  # no answer begins with a zero

@@ -188,8 +188,6 @@ class PretrainingDataConfig(Section):
     effect."""
     rules: RulesConfig = RulesConfig()
     """With style=rule_following: which rules to follow, and in what detail."""
-    rule_shown: bool = False
-    """With style=rule_following: put the text of the rule before the question; if false, a token names the task."""
     packing: int = Field(default=1, ge=1)
     """Number of problems in one sequence; later ones can attend to earlier ones."""
     variation: Variation = Variation()
@@ -231,10 +229,7 @@ class PretrainingDataConfig(Section):
 
     @model_validator(mode="after")
     def _rules_that_are_followed(self) -> Self:
-        followed = self.style == "rule_following"
-        if self.rule_shown and not followed:
-            raise ValueError("rule_shown needs style=rule_following")
-        self.rules.check_that_followed(followed, "style")
+        self.rules.check_that_followed(self.style == "rule_following", "style")
         return self
 
     @property
@@ -347,10 +342,10 @@ class PretrainConfig(RunConfig):
     def _digits_told_from_signs(self) -> Self:
         no_digits = self.model.positions.kind in ("plain", "randomised")
         far = self.model.far_copies > 1 or self.model.far_at_most > 0
-        if far and (self.data.packing > 1 or self.data.rule_shown or no_digits):
+        if far and (self.data.packing > 1 or no_digits):
             raise ValueError(
                 "model.far_copies and model.far_at_most tell digits from signs by the ids of one problem: they need "
-                "model.positions.kind=coupled or abacus, data.packing=1 and data.rule_shown=false"
+                "model.positions.kind=coupled or abacus, and data.packing=1"
             )
         return self
 
