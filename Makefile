@@ -55,5 +55,5 @@ $(VLLM)/installed:
 	touch $@
 
 test-vllm: setup vllm
-	VLLM=$(VLLM)/bin/vllm VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
+	VLLM_PYTHON=$(VLLM)/bin/python VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
 		$(BIN)/python -m pytest tests/engines/test_vllm.py

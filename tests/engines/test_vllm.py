@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -14,8 +13,8 @@ from lab.config.evaluation import EndpointConfig
 from lab.engines.endpoint import EndpointEngine
 from lab.engines.engine import Request
 
-VLLM = os.environ.get("VLLM") or shutil.which("vllm")
-"""The program of the environment in which vLLM is installed."""
+VLLM = os.environ.get("VLLM_PYTHON")
+"""The Python of the environment in which vLLM is installed."""
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not VLLM, reason="needs vLLM: make test-vllm")]
 
 MODEL, TUNED = "smollm2-135m-instruct", "tuned"
@@ -45,21 +44,19 @@ def adapters(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(adapters, tmp_path_factory):
-    """The root of the API of `vllm serve`, which knows the embedded model and, as a LoRA module, the adapters on it. In
-    float32, because there the order of sums in a batch changes no choice of a token."""
+    """The root of the API of vLLM's server, which knows the embedded model and, as a LoRA module, the adapters on it.
+    In float32, because there the order of sums in a batch changes no choice of a token."""
     from lab.models.sources import locate
 
     port = _free_port()
-    words = ["--served-model-name", MODEL, "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
-    words += ["--max-model-len", "512", "--enforce-eager"]  # compiling takes minutes on one core
+    words = ["--model", locate(MODEL), "--served-model-name", MODEL, "--host", "127.0.0.1", "--port", str(port)]
+    words += ["--dtype", "float32", "--max-model-len", "512", "--enforce-eager"]  # compiling takes minutes on one core
     words += ["--enable-lora", "--max-lora-rank", "8", "--lora-modules", f"{TUNED}={adapters}"]
     log = tmp_path_factory.mktemp("server") / "log"
-    # the environment of the tests is not that of the server
+    # what `vllm serve` starts; the build for CPUs, whose package has another name, does not start by that command
+    command = [str(VLLM), "-m", "vllm.entrypoints.openai.api_server", *words]
     settings = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    with (
-        log.open("w") as lines,
-        subprocess.Popen([str(VLLM), "serve", locate(MODEL), *words], stdout=lines, stderr=lines, env=settings) as run,
-    ):
+    with log.open("w") as lines, subprocess.Popen(command, stdout=lines, stderr=lines, env=settings) as run:
         try:
             _wait_for(f"http://127.0.0.1:{port}/v1/models", run, log)
             yield f"http://127.0.0.1:{port}/v1"
