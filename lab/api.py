@@ -14,7 +14,7 @@ from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.results import Sample, Scores, answered, facts, grouped
-from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig, VllmConfig
+from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.notation import FormatConfig
 from lab.config.schema import Section, chosen
 from lab.engines.engine import GREEDY, Completion, Engine, NotatedEngine, Request, Sampling
@@ -259,7 +259,7 @@ def _notated(name: str, engine: NotatedEngine) -> Model:
     return Model(name, engine, lambda items: LengthCurves(items, notation), notation.tasks, engine.size)
 
 
-def engine_of(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
+def engine_of(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str]:
     """The engine that a config describes, and a text that says what it runs on. The model may also be a declared adder.
 
     Raises ModelError or ConfigError if it cannot be made.
@@ -272,7 +272,7 @@ def engine_of(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[
 
 def served(config: EvaluateConfig) -> Model:
     """The model that a config of `lab evaluate` names, asked as the config says. Use this for a model behind an
-    endpoint or in vLLM, which `load` cannot open.
+    endpoint, which `load` cannot open.
 
     Args:
         config: the config; its benchmark must be NUPA.

@@ -1,10 +1,9 @@
 """Compare the cost of rule-following CoT with that of direct answers, on the same problems and the same device.
 
-Measures seconds, tokens, memory and accuracy of each way to answer, by task and length. Rules are followed in three
-ways: with the shared beginning of the prompts computed only once; the same with speculative decoding; and in the plain
-loop over `generate`. Direct answers are computed in batches of the same size, in batches that take as much memory as
-following rules does, and in the plain loop. Every answer is written to disk as soon as it arrives; if a run is killed,
-resume=true continues it.
+Measures seconds, tokens, memory and accuracy of each way to answer, by task and length. Rules are followed in two
+ways: with the shared beginning of the prompts computed only once, and in the plain loop over `generate`. Direct answers
+are computed in batches of the same size, in batches that take as much memory as following rules does, and in the plain
+loop. Every answer is written to disk as soon as it arrives; if a run is killed, resume=true continues it.
 
     lab cost CONFIG [key.sub=value ...]     measure, and write a run directory
     lab cost RUN [RUN ...] [out=FOLDER] [names=[NAME, ...]]
@@ -67,8 +66,7 @@ def compare(config: CostConfig) -> None:
     model, tokenizer = loading.load(config.rule_following)
     size = config.batch_size
     engines: dict[str, LocalEngine | PlainEngine] = {
-        "rule following, shared prefix": LocalEngine(model, tokenizer, size),
-        "rule following, speculation": LocalEngine(model, tokenizer, size, speculation=config.speculation),
+        "rule following, shared prefix": LocalEngine(model, tokenizer, size)
     }
     if config.plain:
         engines["rule following, plain loop"] = PlainEngine(model, tokenizer, size)

@@ -1,9 +1,8 @@
 """Measure a model on NUPA or a related benchmark, and compare runs.
 
-The model is a local one (embedded, a checkpoint, a run directory, or a hub name), a model in vLLM, or any
-OpenAI-compatible endpoint. Every answer is written to disk as soon as it arrives (in batches with vLLM). If a run is
-killed, resume=true continues it and asks only the questions without an answer, including those that an endpoint failed
-to answer.
+The model is a local one (embedded, a checkpoint, a run directory, or a hub name), or any OpenAI-compatible endpoint,
+such as the server of vLLM. Every answer is written to disk as soon as it arrives. If a run is killed, resume=true
+continues it and asks only the questions without an answer, including those that an endpoint failed to answer.
 
     lab evaluate CONFIG [key.sub=value ...]                 measure, and write a run directory
     lab evaluate CONFIG [key.sub=value ...] export=FOLDER   write the NUPA problems of a config: JSON and parquet
@@ -163,7 +162,6 @@ def export(arguments: list[str]) -> None:
         write_dataset(problems, config.seed, made)
         write_published(problems, made / "test.json")
     print(f"{len(problems)} problems in {folder}: test.json (the published layout), data/test.parquet and README.md")
-    print(f"`lab export {folder}/test.json FOLDER` writes them as evalchemy and MarinSkyRL have them")
 
 
 if __name__ == "__main__":

@@ -2,23 +2,15 @@
 
     lab export RUN FOLDER [to=merged] [dtype=bfloat16] [push=owner/name]
     lab export CONFIG FOLDER to=data [push=owner/name]
-    lab export FILE FOLDER
 
 RUN is a run directory of finetune, pretrain or adder. FOLDER is new; it gets the files and a card (README.md). push=
 also uploads them to a private repository on the Hugging Face hub; log in with `hf auth login` or HF_TOKEN.
 
-    to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it
-    to=gguf      the whole model in one file: llama.cpp, Ollama and LM Studio open it
+    to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it, and llama.cpp's
+                 convert_hf_to_gguf.py makes one GGUF file of it
     to=adapter   the adapters alone, with the swap that they need: lab.load and `lab ask` open them
     to=scratch   a model from scratch, which has no other form: lab.load and `lab ask` open it
     to=data      what a run or a config of finetune trains on, as text: TRL, axolotl and LLaMA-Factory read it
-
-FILE is a file of NUPA in the published layout, such as test.json of `lab evaluate ... export=nupa`. FOLDER gets its
-problems in the layouts of evalchemy and MarinSkyRL:
-
-    nupa.jsonl                           at most 100 problems of each task and length
-    nupa5k.jsonl, nupa5k_manifest.jsonl  5,000 problems, if there are that many
-    train.parquet                        all problems but these 5,000, to train on with rewards
 """
 
 from pathlib import Path
@@ -30,7 +22,7 @@ from lab.adders.config import AdderConfig
 from lab.command import entry_point, find_config, is_config, read_options
 from lab.config.commands import command_of
 from lab.config.finetuning import FinetuneConfig
-from lab.config.loading import keys_of, load
+from lab.config.loading import keys_of, load, saved
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, RunError, in_one_line
@@ -40,8 +32,8 @@ from lab.runs import Run, put_in_place
 class ExportOptions(Section):
     """What is written."""
 
-    to: Literal["merged", "gguf", "adapter", "scratch", "data"] | None = None
-    """merged or gguf: the whole model. adapter: only the adapters. scratch: a model from scratch, or an adder.
+    to: Literal["merged", "adapter", "scratch", "data"] | None = None
+    """merged: the whole model. adapter: only the adapters. scratch: a model from scratch, or an adder.
     data: what finetune trains on. The default is merged for a run of finetune, and scratch for one of pretrain or
     adder."""
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
@@ -61,21 +53,17 @@ def main(arguments: list[str]) -> None:
     if folder.exists():
         raise ConfigError(f"{folder}: exists already; give the name of a new folder")
     Run.check_writable(folder)
-    if source.suffix == ".json" and options.to:
-        raise ConfigError(f"to={options.to}: a file of problems is written in all layouts at once, without to=")
     from lab.progress import quiet_libraries
 
     quiet_libraries()  # before the libraries are imported, because some of them print on import
     if options.push:
         _check_login()
-    if source.suffix == ".json":
-        _problems(source, folder)
-    elif options.to == "data":
+    if options.to == "data":
         _data(source, folder)
     else:
         _model(source, folder, options)
     if options.push:
-        _push(folder, options.push, "model" if source.suffix != ".json" and options.to != "data" else "dataset")
+        _push(folder, options.push, "dataset" if options.to == "data" else "model")
 
 
 _SCHEMAS = {"finetune": FinetuneConfig, "pretrain": PretrainConfig, "adder": AdderConfig}
@@ -89,7 +77,7 @@ def _model(run: Path, folder: Path, options: ExportOptions) -> None:
     if adder and to != "scratch":
         raise ConfigError(f"to={to}: an adder is exported with to=scratch, or without to=")
     dtype = options.dtype or ("float32" if adder else "bfloat16")
-    config: Any = load(_SCHEMAS[command], run / "config.yaml", [])
+    config: Any = saved(_SCHEMAS[command], run / "config.yaml")
     with put_in_place(folder) as made:
         if adder:
             from lab.adders.training import export as export_adder
@@ -108,7 +96,6 @@ def _model(run: Path, folder: Path, options: ExportOptions) -> None:
 
 _THEN = {
     "merged": 'lab ask {folder} "12 + 34"; vllm serve {folder}; transformers opens it with from_pretrained("{folder}")',
-    "gguf": "llama-cli -m {folder}/*.gguf",
     "adapter": 'lab ask {folder} "12 + 34"',
     "scratch": "lab ask {folder}",
     "adder": 'lab ask {folder} "12 + 34"',
@@ -117,35 +104,16 @@ _THEN = {
 
 
 def _data(source: Path, folder: Path) -> None:
-    file = find_config(str(source)) if is_config(str(source)) else source / "config.yaml"
+    given = is_config(str(source))
+    file = find_config(str(source)) if given else source / "config.yaml"
     if not file.is_file() or command_of(keys_of(file)) != "finetune":
         raise RunError(f"{source}: to=data needs a run or a config of lab finetune")
     from lab.tune.text_files import write
 
-    config = load(FinetuneConfig, file, [])
+    config = load(FinetuneConfig, file, []) if given else saved(FinetuneConfig, file)
     with put_in_place(folder) as made:
         count = write(config, made, folder.name)
     print(f"{folder}: {count:,} samples, train.jsonl")
-
-
-def _problems(file: Path, folder: Path) -> None:
-    from lab.benchmarks.nupa.layouts import evalchemy, skyrl, strata
-
-    texts = strata.read(file)
-    distinct = sum(len(set(group)) for groups in texts.values() for group in groups.values())
-    panel = evalchemy.panel(texts) if distinct >= evalchemy.PANEL else []
-    with put_in_place(folder) as made:
-        told = [f"nupa.jsonl: {evalchemy.write(evalchemy.sampled(texts), made / 'nupa.jsonl'):,} problems"]
-        if panel:
-            evalchemy.write(evalchemy.panel_rows(texts, panel), made / "nupa5k.jsonl")
-            (made / "nupa5k_manifest.jsonl").write_bytes(evalchemy.manifest(panel))
-            which = (
-                "evalchemy's own" if evalchemy.is_published(panel) else "not those of evalchemy: the file is different"
-            )
-            told.append(f"nupa5k.jsonl: {len(panel):,} problems, {which}")
-        count = skyrl.write(skyrl.rows(texts, panel), made / "train.parquet")
-        told.append(f"train.parquet: {count:,} problems" + (", without those of nupa5k.jsonl" if panel else ""))
-    print(f"{folder}:", *told, sep="\n  ")
 
 
 def _check_login() -> None:

@@ -58,7 +58,7 @@ def finetune(config: FinetuneConfig) -> None:
     model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
     check_aligned(model, tokenizer, config.training.alignment)
-    engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
+    engine = LocalEngine(model, tokenizer, tested.batch_size)
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
     benchmark = Nupa(problems, wording).within_window(engine)
     requests = benchmark.requests(engine.count_tokens)  # the tuned model has the same tokenizer
@@ -76,7 +76,7 @@ def finetune(config: FinetuneConfig) -> None:
         del model, engine  # there may be memory for only one large model, and the trainer refers to itself
         gc.collect()
         model, tokenizer = loading.load(ModelConfig(name=str(run.path)))
-        engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
+        engine = LocalEngine(model, tokenizer, tested.batch_size)
         after = measure(benchmark, engine, run, "samples_after", requests=requests)
         if distributed.is_main():
             report(config, run, benchmark, before, after)

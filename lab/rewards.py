@@ -6,15 +6,12 @@
     problems = rewards.problems("add_integer", digits=(1, 4), n=2048)
     GRPOTrainer("HuggingFaceTB/SmolLM2-135M-Instruct", rewards.nupa, GRPOConfig(...), problems).train()
 
-A reward depends only on the completion and on the problem's columns, which TRL passes on by name. `skyrl` is the reward
-for the rows of MarinSkyRL, which datasets.load_dataset("parquet", data_files="train.parquet") loads.
+A reward depends only on the completion and on the problem's columns, which TRL passes on by name.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lab.benchmarks.nupa.layouts.skyrl import RewardSpec, ground_truth
-from lab.benchmarks.nupa.verdicts import verdict
 from lab.errors import TaskError
 from lab.numbers.metrics import Score, score
 from lab.numbers.sampling import Cell, Problem, problem, task_of
@@ -79,21 +76,6 @@ def nupa_digits(completions: Sequence[Any], **columns: Any) -> list[float]:
     """The share of right digits (digit match, strict reading): a reward that also grows while answers are still
     wrong."""
     return [found.digit_match for found in _scores(completions, columns, "strict")]
-
-
-def skyrl(completions: Sequence[Any], reward_spec: Sequence[RewardSpec], **columns: Any) -> list[float]:
-    """MarinSkyRL's reward: 1 for a right answer in evalchemy's loose reading, 0 for a wrong one.
-
-    Args:
-        completions: texts, or conversations that end with the model's message.
-        reward_spec: the column of that name in MarinSkyRL's rows.
-        columns: the other columns, which are not read.
-
-    Raises TaskError if a row has no answer.
-    """
-    texts = [item if isinstance(item, str) else item[-1]["content"] for item in completions]
-    truths = map(ground_truth, reward_spec)
-    return [verdict(text, *truth).exact_match for text, truth in zip(texts, truths, strict=True)]
 
 
 def _scores(completions: Sequence[Any], columns: Mapping[str, Sequence[Any]], reading: ReadingName) -> list[Score]:

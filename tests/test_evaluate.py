@@ -74,7 +74,7 @@ def test_rules_are_followed_in_the_test_and_where_they_are_left_is_shown(argumen
     (tmp_path / "rules" / "add_integer.py").write_text("def f(a, b):\n    c = int(a) + int(b)\n    return str(c)\n")
     follow = ("benchmark.setting=rule_following", "benchmark.tasks=[add_integer]", "benchmark.problems_per_range=2")
     folder = f"benchmark.rules.folder={tmp_path / 'rules'}"
-    main(arguments(*follow, folder, "benchmark.lengths={hard: [1, 8]}", "engine.speculation=2"))
+    main(arguments(*follow, folder, "benchmark.lengths={hard: [1, 8]}"))
     assert "the first line that departs from a rule" in capsys.readouterr().out
     samples = records(tmp_path / "run" / "samples.jsonl")
     assert all("Rule:\ndef f(a, b):" in sample["prompt"] and sample["first_error"] for sample in samples)
@@ -291,7 +291,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("engine={kind: openai, model: x, base_url: 'http://user:secret@host/v1'}", "should contain no key"),
         ("engine={kind: openai, model: x, base_url: 'host/v1'}", "should be the root of an API"),
         ("engine={kind: openai, model: x, base_url: 'http://h/v1', api_key_env: LAB_NO_SUCH}", "LAB_NO_SUCH"),
-        ("engine={kind: vllm, model: x}", "`make vllm` sets up an environment for it"),
+        ("engine={kind: vllm, model: x}", "should be 'local', 'openai'"),
         ("benchmark.lengths={hard: [1, 2], easy: [1, 2]}", "add_integer"),
         ("benchmark.published=/nowhere.json", "No such file"),
         ("benchmark.setting=api2", "api"),
@@ -351,9 +351,7 @@ def test_a_seed_of_null_is_what_it_was_in_earlier_versions_unless_an_endpoint_ca
     assert EvaluateConfig.model_validate(read).sampling.seed == seed
 
 
-@pytest.mark.parametrize(
-    "override", ["engine.model.dtype=bfloat16", "engine.model.quantization=nf4", "engine.speculation=4"]
-)
+@pytest.mark.parametrize("override", ["engine.model.dtype=bfloat16", "engine.model.quantization=nf4"])
 def test_keys_that_would_do_nothing_for_a_model_from_scratch_are_refused(arguments, tmp_path, capsys, override):
     name = f"engine.model.name={ROOT / 'checkpoints' / 'zoo' / 'adds-4-digits'}"
     with pytest.raises(SystemExit) as stopped:

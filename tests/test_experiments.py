@@ -10,7 +10,7 @@ import pytest
 import lab
 from lab.api import Model
 from lab.benchmarks.length_curves.scoring import LengthCurves
-from lab.benchmarks.results import Reading, Sample, Sum
+from lab.benchmarks.results import Reading, Sample
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
 from lab.engines.engine import GREEDY, Completion
@@ -188,21 +188,6 @@ def test_a_lost_maximum_is_followed_to_its_first_wrong_digit_and_the_tie_before_
     assert followed(answer("70", "5", "70", "75")) == (False, [False, False], False)
 
 
-def test_the_speed_of_engines_is_a_ratio_within_each_round_and_verdicts_are_compared_problem_by_problem():
-    timing = script("speed_vllm")
-
-    def asked(seconds: float, right: list[bool]) -> list[Sample]:
-        done = Completion("", 1, 1, seconds, "stop")
-        return [Sample(i, Sum("1", "2"), "", done, {"": Reading("3", one)}) for i, one in enumerate(right)]
-
-    ours = [asked(0.5, [True, True, False]), asked(0.25, [True, True, False])]
-    theirs = [asked(0.25, [True, False, False]), asked(0.25, [True, False, False])]
-    columns, *rows = timing.table({"lab": ours, timing.BASELINE: theirs}).csv().splitlines()
-    assert columns == "engine,problems/s,times vLLM,same verdict as vLLM,right"
-    assert rows[0] == "lab,3.00 (2.00-4.00),0.75 (0.50-1.00),2 of 3,2"
-    assert rows[1] == f'"{timing.BASELINE}",4.00 (4.00-4.00),1.00 (1.00-1.00),3 of 3,1'
-
-
 def test_a_window_is_shown_all_that_longer_sums_can_show_by_twice_its_width_and_two_digits_more():
     unseen = script("unseen_windows")
     # the token of place 2 writes place 3; the number of 5 digits goes on, that of 2 has ended at the place below it
@@ -335,7 +320,7 @@ def test_a_right_answer_counts_whatever_trace_led_to_it(monkeypatch):
     script("many_tasks")
     answered = importlib.import_module("shared.answered")
     cell = Cell(TASKS["add_integer"], 3)
-    notation = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [cell], False)
+    notation = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [cell])
     items = distinct_problems(cell, "train", 0, 4)
     said = [[*"12;", "answer", "is", *item.answer[::-1]] for item in items]
     said[3][-1] = "0"  # no answer begins with a zero

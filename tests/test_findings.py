@@ -138,7 +138,11 @@ def test_a_finding_that_is_superseded_says_by_which(page):
     assert (page.finding.status == "superseded") == bool(re.search(r"^Superseded by \[F-\d{3}\]", page.body, re.M))
 
 
-@pytest.mark.parametrize("command", sorted({command for page in PAGES for command in page.finding.commands}))
+NOW = [page.finding.commands for page in PAGES if not page.finding.commands[0].startswith("git checkout ")]
+"""The commands of the pages whose programs are not gone."""
+
+
+@pytest.mark.parametrize("command", sorted({command for commands in NOW for command in commands}))
 def test_each_command_starts_something_that_is_there_with_a_config_that_loads(command, monkeypatch):
     monkeypatch.chdir(ROOT)
     words = [word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)]

@@ -191,12 +191,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         ),
         ([*COUPLED, "model.positions.through_point=true"], "from its end: use format.reverse=total and format.pad=all"),
         ([*COUPLED, "format.reverse=none"], "so digits of the same place only get the same count"),
-        (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope ignores position ids"),
+        (["model.encoding=nope", "model.positions.kind=coupled"], "encoding=nope ignores position ids"),
         (["model.encoding=learned", "model.positions.largest=5"], "model.positions.largest"),
-        (
-            ["model.positions.kind=randomised", "model.positions.largest=5"],
-            "model.positions.largest should be at least",
-        ),
         (GRID, "positions.kind=grid needs data.style=running_totals"),
         ([*TOTALS, "data.packing=2"], "data.style=running_totals needs data.packing=1"),
         (["data.operands=[2, 4]"], "operands needs sum_integers among data.tasks"),

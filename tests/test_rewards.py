@@ -56,14 +56,6 @@ def test_problems_are_training_problems_of_all_tasks_and_lengths():
         rewards.problems("add_roman", digits=(1, 2), n=1)
 
 
-def test_marinskyrls_reward_is_evalchemys_loose_verdict_on_its_rows():
-    spec = {"method": "rule", "ground_truth": '{"answer": "46", "answer_format": "Integer"}'}
-    chat = [{"role": "assistant", "content": "12 + 34 = 46"}]
-    assert rewards.skyrl(["It is \\boxed{46}.", "47", chat], [spec] * 3, data_source=["x"] * 3) == [1, 0, 1]
-    with pytest.raises(TaskError, match="reward_spec should have"):
-        rewards.skyrl(["46"], [{"ground_truth": ""}])
-
-
 @pytest.mark.slow
 def test_trls_trainer_takes_the_problems_and_the_reward(toy_model, tmp_path: Path):
     from transformers import AutoModelForCausalLM, AutoTokenizer

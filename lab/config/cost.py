@@ -26,8 +26,6 @@ class CostConfig(RunConfig):
     """Which rules the model follows; problems whose rule does not fit the window are left out for both models."""
     batch_size: int = Field(default=128, ge=1)
     """Number of problems answered together, in all variants except the one with equal memory."""
-    speculation: int = Field(default=16, ge=1)
-    """Maximum number of tokens drafted for a request in one forward pass, in the variant with drafts."""
     plain: bool = True
     """Also measure the plain loop over `generate` of transformers. It is many times slower, but it is what published
     figures are based on."""

@@ -1,7 +1,28 @@
-"""Reads what versions before 0.2 saved: positions of a pretrained model as one section instead of parts."""
+"""Reads what earlier versions saved: keys that are gone, and positions of a pretrained model as one section instead of
+parts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+_ANY = object()
+_GONE = {"speculation": _ANY, "engine.speculation": _ANY, "evaluation.speculation": _ANY, "data.rule_shown": False}
+"""Keys that are gone, each with the value at which it changed no answer."""
+
+
+def current(settings: Any) -> Any:
+    """The settings of a saved config, without keys that are gone and that changed nothing."""
+    for key, idle in _GONE.items():
+        settings = _without(settings, key.split("."), idle)
+    return settings
+
+
+def _without(settings: Any, key: Sequence[str], idle: Any) -> Any:
+    if not isinstance(settings, Mapping) or key[0] not in settings:
+        return settings
+    if key[1:]:
+        return {**settings, key[0]: _without(settings[key[0]], key[1:], idle)}
+    changed = idle is not _ANY and settings[key[0]] != idle
+    return settings if changed else {name: value for name, value in settings.items() if name != key[0]}
 
 
 def with_parts(given: Any) -> Any:

@@ -19,11 +19,6 @@ class LocalEngineConfig(Section):
     batch_size: int = Field(default=128, ge=1)
     """Number of requests in a batch. Larger batches are faster, especially on a CPU (finding F-086), and take more
     memory."""
-    speculation: int = Field(default=0, ge=0)
-    """Maximum number of tokens drafted for a request in one forward pass (speculative decoding); 0 turns drafting off.
-    Drafts are copied from the prompt and from what requests of the same batch and group have written so far. They
-    change no answer, except by rounding. They save time if answers are long and repetitive, such as traces of rules,
-    and if the device computes a few more tokens in the same time; on a CPU they cost as much as they save."""
     far_at_most: int = Field(default=0, ge=0)
     """Limits the total attention weight of all far digits, in this evaluation only: however many far digits there are,
     together they weigh no more than this many would. 0 leaves the model as it was trained. Works for models from
@@ -38,7 +33,7 @@ class LocalEngineConfig(Section):
 
 
 class EndpointConfig(Section):
-    """Any OpenAI-compatible endpoint."""
+    """Any OpenAI-compatible endpoint, such as the server of vLLM (`vllm serve`)."""
 
     kind: Literal["openai"] = "openai"
     base_url: str
@@ -73,26 +68,6 @@ class EndpointConfig(Section):
         if parts.username or parts.password or parts.query:
             raise ValueError("should contain no key; name an environment variable that holds it in engine.api_key_env")
         return url
-
-
-class VllmConfig(Section):
-    """vLLM in this process, in an environment of its own (`make vllm`)."""
-
-    kind: Literal["vllm"] = "vllm"
-    model: str
-    """An embedded model, a local directory of a model or of adapters, a run directory of lab.finetune, or a name on the
-    model hub."""
-    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """auto: the dtype in which the weights are stored."""
-    tensor_parallel: int = Field(default=1, ge=1)
-    """Number of GPUs that share the model."""
-    memory_share: float = Field(default=0.9, gt=0, le=1)
-    """The share of each GPU's memory that vLLM may use."""
-    max_model_len: int | None = Field(default=None, ge=1)
-    """Maximum number of tokens in a prompt and its completion together; by default, the model's own limit."""
-    batch_size: int = Field(default=256, ge=1)
-    """Number of requests given to vLLM at a time; their answers are written to disk together. vLLM forms its own
-    batches from them."""
 
 
 class NupaConfig(Section):
@@ -223,7 +198,7 @@ class EvaluateConfig(RunConfig):
         *("engine.timeout", "engine.longest_wait", "engine.patience"),
     )
 
-    engine: Annotated[LocalEngineConfig | EndpointConfig | VllmConfig, Field(discriminator="kind")]
+    engine: Annotated[LocalEngineConfig | EndpointConfig, Field(discriminator="kind")]
     benchmark: Annotated[BenchmarkConfig, Field(discriminator="kind")]
     sampling: SamplingConfig = SamplingConfig()
     limit: int | None = Field(default=None, ge=1)

@@ -192,9 +192,6 @@ class EvaluationConfig(Section):
     """Number of test problems of each task in each of its ranges S, M, L and XL, spread over the lengths of the range;
     if there are fewer, all of them are used."""
     batch_size: int = Field(default=128, ge=1)
-    speculation: int = Field(default=0, ge=0)
-    """Maximum number of tokens drafted for a problem in one forward pass (lab/engines/speculation.py); 0 for no
-    drafts. Drafts save time if responses are long and repeat earlier text, as those that follow rules do."""
 
 
 class FinetuneConfig(RunConfig):

@@ -17,7 +17,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from lab.config.describing import problems, show
-from lab.errors import ConfigError
+from lab.config.earlier import current
+from lab.errors import ConfigError, mistakes
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -61,13 +62,22 @@ def dump(config: BaseModel) -> str:
     return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
 
 
+def saved(schema: type[Config], path: Path) -> Config:
+    """The config that a run wrote, perhaps a run of an earlier version. Raises `ConfigError`, in one line."""
+    try:
+        return schema.model_validate_json(json.dumps(current(_read(path).plain())), strict=True)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {mistakes(error)[0]}") from None
+
+
 def renewed(schema: type[BaseModel], config_yaml: str) -> str:
-    """A config that an earlier version dumped, with the defaults of keys that were added later.
+    """A config that an earlier version dumped, with the defaults of keys that were added later and
+    without keys that are gone.
 
     This makes it possible to resume runs of that version. A text that no longer fits the schema is returned unchanged.
     """
     try:
-        return dump(schema.model_validate(yaml.safe_load(config_yaml)))
+        return dump(schema.model_validate(current(yaml.safe_load(config_yaml))))
     except (yaml.YAMLError, ValueError):
         return config_yaml
 

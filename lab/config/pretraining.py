@@ -26,22 +26,21 @@ from lab.numbers.additions import VARIED
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import KNOWN, LONGEST_SHORT_FACTOR, SUM, Task, several, shorter_second
 
-PositionKind = Literal["plain", "randomised", "abacus", "coupled", "countdown", "counted", "grid"]
+PositionKind = Literal["plain", "abacus", "coupled", "countdown", "counted", "grid"]
 
 
 class PositionsConfig(Section):
     """Which integer (position id) a token gets."""
 
     kind: PositionKind = "plain"
-    """plain: 0, 1, 2 ... randomised: a random increasing subset of all ids (Ruoss et al. 2023). abacus: a digit's place
-    in its number, and 0 for other tokens (McLeish et al. 2024). coupled: digits of the same place share one id, and so
-    do the operator and "=" (Cho et al. 2024). countdown: coupled, for numbers as people write them; the places of an
-    answer are counted down, starting one place above the question's highest (needs format.carry_place). counted: like
-    countdown, but the model learns which words to count (lab/scratch/counted_places.py). grid: the row and the place of
-    a digit in running totals (lab/scratch/grid_places.py)."""
+    """plain: 0, 1, 2 ... abacus: a digit's place in its number, and 0 for other tokens (McLeish et al. 2024). coupled:
+    digits of the same place share one id, and so do the operator and "=" (Cho et al. 2024). countdown: coupled, for
+    numbers as people write them; the places of an answer are counted down, starting one place above the question's
+    highest (needs format.carry_place). counted: like countdown, but the model learns which words to count
+    (lab/scratch/counted_places.py). grid: the row and the place of a digit in running totals
+    (lab/scratch/grid_places.py)."""
     largest: int = Field(default=1024, ge=2)
-    """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around.
-    Plain and grid ids ignore it."""
+    """How many ids there are. Coupled ids start at any of them and wrap around. Plain and grid ids ignore it."""
     segments: bool = False
     """Add a learned embedding that says which number a token belongs to: first, second, or answer; in running totals,
     also a part or a total."""
@@ -188,8 +187,6 @@ class PretrainingDataConfig(Section):
     effect."""
     rules: RulesConfig = RulesConfig()
     """With style=rule_following: which rules to follow, and in what detail."""
-    rule_shown: bool = False
-    """With style=rule_following: put the text of the rule before the question; if false, a token names the task."""
     packing: int = Field(default=1, ge=1)
     """Number of problems in one sequence; later ones can attend to earlier ones."""
     variation: Variation = Variation()
@@ -231,10 +228,7 @@ class PretrainingDataConfig(Section):
 
     @model_validator(mode="after")
     def _rules_that_are_followed(self) -> Self:
-        followed = self.style == "rule_following"
-        if self.rule_shown and not followed:
-            raise ValueError("rule_shown needs style=rule_following")
-        self.rules.check_that_followed(followed, "style")
+        self.rules.check_that_followed(self.style == "rule_following", "style")
         return self
 
     @property
@@ -345,12 +339,12 @@ class PretrainConfig(RunConfig):
 
     @model_validator(mode="after")
     def _digits_told_from_signs(self) -> Self:
-        no_digits = self.model.positions.kind in ("plain", "randomised")
+        no_digits = self.model.positions.kind == "plain"
         far = self.model.far_copies > 1 or self.model.far_at_most > 0
-        if far and (self.data.packing > 1 or self.data.rule_shown or no_digits):
+        if far and (self.data.packing > 1 or no_digits):
             raise ValueError(
                 "model.far_copies and model.far_at_most tell digits from signs by the ids of one problem: they need "
-                "model.positions.kind=coupled or abacus, data.packing=1 and data.rule_shown=false"
+                "model.positions.kind=coupled or abacus, and data.packing=1"
             )
         return self
 
@@ -395,9 +389,8 @@ class PretrainConfig(RunConfig):
     def _test_that_can_be_made(self) -> Self:
         if self.evaluation.erase and not (self.model.window and not self.model.stick_breaking):
             raise ValueError("evaluation.erase needs model.window and no model.stick_breaking, or some head sees all")
-        if self.evaluation.erase and (self.model.far_at_most or self.model.positions.kind == "randomised"):
-            what = "evaluation.erase does not work with model.far_at_most, which counts what is erased, nor with"
-            raise ValueError(f"{what} model.positions.kind=randomised, whose ids depend on the length of a row")
+        if self.evaluation.erase and self.model.far_at_most:
+            raise ValueError("evaluation.erase does not work with model.far_at_most, which counts what is erased")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self

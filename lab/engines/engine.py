@@ -132,11 +132,20 @@ class NotatedEngine(Engine, Protocol):
         ...
 
 
-class TokenizingEngine:
-    """The base class of engines that have the model's tokenizer."""
+class ModelEngine:
+    """The base class of engines that have the model and its tokenizer in this process."""
 
-    tokenizer: Any
     format = FormatConfig()
+
+    def __init__(self, model: Any, tokenizer: Any, batch_size: int) -> None:
+        self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
+        ends: Any = model.generation_config.eos_token_id if model.generation_config else None
+        self.ends = {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])}
+        """Tokens that end a text. Chat models end a turn with tokens that only the generation config names."""
+        self.row_passes = 0
+        """Forward passes so far, each counted once for every request in it."""
+        self.written = 0
+        """Tokens of completions so far."""
 
     def check(self, request: Request) -> None:
         encode_prompt(request.prompt, self.tokenizer)
@@ -154,20 +163,6 @@ class TokenizingEngine:
     def whole(self, prompt_ids: list[int], text: str) -> str:
         """The text of a completion. If the prompt ended with the tag that opens thoughts, the tag is put before it."""
         return f"<think>{text}" if opens_thoughts(prompt_ids, self.tokenizer) else text
-
-
-class ModelEngine(TokenizingEngine):
-    """The base class of engines that have the model in this process."""
-
-    def __init__(self, model: Any, tokenizer: Any, batch_size: int) -> None:
-        self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
-        ends: Any = model.generation_config.eos_token_id if model.generation_config else None
-        self.ends = {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])}
-        """Tokens that end a text. Chat models end a turn with tokens that only the generation config names."""
-        self.row_passes = 0
-        """Forward passes so far, each counted once for every request in it."""
-        self.written = 0
-        """Tokens of completions so far."""
 
 
 def generate_together(

@@ -1,23 +1,21 @@
 """Generation with a local model.
 
 This engine writes the same tokens as `generate` of transformers does over unsorted batches. It is several times faster,
-for five reasons. Requests are sorted by group and length before they are divided into batches. The beginning that
+for four reasons. Requests are sorted by group and length before they are divided into batches. The beginning that
 prompts share is computed once, and the rest without padding. Each request has its own budget, and leaves the batch soon
 after it is finished. A CPU puts bfloat16 weights in order once, instead of in every product
-(`lab.trees.packed_weights`). Tokens that a request is likely to write are drafted, and checked several at a time
-(`lab.engines.speculation`).
+(`lab.trees.packed_weights`).
 
 Some architectures cannot be read in this way (Bloom, GPT-J, GPT-Neo and Gemma 2, whose attention takes other masks, and
 recurrent ones). This is tried once, with two short prompts. They are left to `generate` of transformers, and write the
 same tokens as they would alone.
 
-Shapes: B requests in a batch (fewer as they finish), Q tokens in a forward pass, V words in the vocabulary.
+Shapes: B requests in a batch (fewer as they finish), V words in the vocabulary.
 """
 
 import itertools
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 import torch
@@ -27,7 +25,6 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.engines.choosing import Chooser
 from lab.engines.engine import GREEDY, Completion, ModelEngine, Request, Sampling, never
 from lab.engines.plain import UnpaddedEngine
-from lab.engines.speculation import Drafter, Passages
 from lab.errors import ModelError
 from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
@@ -52,23 +49,12 @@ _DECODED_AGAIN = 32
 
 
 class LocalEngine(ModelEngine):
-    """The engine described above. `written / row_passes` is the mean number of tokens that a request gets from a
-    forward pass: 1 without speculation. Reading a prompt is one pass."""
+    """The engine described above. A request gets one token from each forward pass; reading a prompt is one pass."""
 
-    def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, speculation: int = 0
-    ) -> None:
-        """`speculation`: the maximum number of tokens drafted for a request in one forward pass; 0 for no drafts.
-
-        Raises ModelError if there should be drafts for a model whose answers begin with their highest digit: a draft
-        that ends a number would change the places of the digits before it.
-        """
-        if speculation and getattr(model, "looks_ahead", False):
-            what = "a draft may end a number, and this model's answers begin with their highest digit"
-            raise ModelError(f"speculation={speculation}: {what}; use speculation=0")
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
         super().__init__(model, tokenizer, batch_size)
         self._plain = None if reads_alike(model) else UnpaddedEngine(model, tokenizer, batch_size)
-        self.speculation, self.format = speculation, swap_of(model).format
+        self.format = swap_of(model).format
         self.window: int | None = getattr(model.config, "sliding_window", None)
 
     def generate(
@@ -96,14 +82,8 @@ class LocalEngine(ModelEngine):
     def _rows(
         self, batch: Sequence[int], requests: Sequence[Request], prompts: Sequence[list[int]], sampling: Sampling
     ) -> list["_Row"]:
-        # a batch uses nothing that another batch has written, so that a resumed run computes the same
-        groups: defaultdict[str, Passages] = defaultdict(Passages)
-        rows = []
-        for i in batch:
-            chooser = Chooser(sampling, i) if sampling.temperature else None
-            passages = groups[requests[i].group] if self.speculation else None
-            rows.append(_Row(i, requests[i], prompts[i], chooser, passages, self.decode))
-        return rows
+        choosers = [Chooser(sampling, i) if sampling.temperature else None for i in batch]
+        return [_Row(i, requests[i], prompts[i], one, self.decode) for i, one in zip(batch, choosers, strict=True)]
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """See `BatchingEngine`."""
@@ -129,21 +109,21 @@ class LocalEngine(ModelEngine):
         The time of a pass is divided equally among the rows that were not finished then.
         """
         began = time.perf_counter()
-        longest = max(len(row.prompt) for row in rows) + self.speculation
+        longest = max(len(row.prompt) for row in rows)
         budget = max(row.request.max_tokens for row in rows)
         cache = RaggedCache(len(rows), longest + min(budget, _ROOM), longest + budget)
-        logits_BQV = reader.read([row.index for row in rows], cache)[:, None]
-        drafts: list[list[int]] = [[] for _ in rows]
+        logits_BV = reader.read([row.index for row in rows], cache)
         while True:
-            choices = _choices(rows, logits_BQV)  # waits for the GPU, so the time includes the whole pass
+            choices = _choices(rows, logits_BV)  # waits for the GPU, so the time includes the whole pass
             unfinished = [row for row in rows if not row.reason]
             share = (time.perf_counter() - began) / len(unfinished)
             began = time.perf_counter()
-            for row, draft, tokens in zip(rows, drafts, choices, strict=True):
+            for row, token in zip(rows, choices, strict=True):
                 if not row.reason:
                     row.seconds += share
-                    self.row_passes += 1
-                    self.written += row.take(draft, tokens, self.ends)
+                    row.write(token, self.ends)
+            self.row_passes += len(unfinished)
+            self.written += len(unfinished)
             finished = [row for row in unfinished if row.reason]
             if finished:
                 paused = time.perf_counter()
@@ -155,23 +135,19 @@ class LocalEngine(ModelEngine):
             if len(kept) <= _MOSTLY_RUNNING * len(rows):
                 rows = [rows[index] for index in kept]
                 cache.select(kept)
-            drafts = [row.draft(self.speculation) for row in rows]
-            logits_BQV = self._forward(rows, drafts, cache)
+            logits_BV = self._forward(rows, cache)
 
-    def _forward(self, rows: list["_Row"], drafts: list[list[int]], cache: RaggedCache) -> torch.Tensor:
-        """The logits (B, Q, V) after the last token of each row and after each token of its draft."""
+    def _forward(self, rows: list["_Row"], cache: RaggedCache) -> torch.Tensor:
+        """The logits (B, V) after the last token of each row."""
         lengths = [len(row.tokens) - 1 for row in rows]  # a finished row computes its last token again
-        counts = [1 + len(draft) for draft in drafts]
-        if self.window and max(map(sum, zip(lengths, counts, strict=True))) > self.window:
+        if self.window and max(lengths) >= self.window:
             what = f"some layers see only {self.window} tokens back, but a prompt with its answer is longer"
-            raise ModelError(f"{what}; use engine.kind=vllm, or smaller budgets")
-        inputs, most = cache.place(lengths, counts), max(counts)
-        ids = [
-            [row.tokens[-1], *draft, *[0] * (most - 1 - len(draft))] for row, draft in zip(rows, drafts, strict=True)
-        ]
-        wholes = [[*row.tokens, *draft] for row, draft in zip(rows, drafts, strict=True)]
-        inputs |= row_inputs(self.model, wholes, counts, written=True)
-        return self.model(input_ids=torch.tensor(ids, device=self.model.device), **inputs).logits
+            raise ModelError(f"{what}; serve it (vllm serve) and use engine.kind=openai, or smaller budgets")
+        counts = [1] * len(rows)
+        inputs = cache.place(lengths, counts)
+        inputs |= row_inputs(self.model, [row.tokens for row in rows], counts, written=True)
+        ids_B1 = torch.tensor([row.tokens[-1:] for row in rows], device=self.model.device)
+        return self.model(input_ids=ids_B1, **inputs).logits[:, -1]
 
     def _completion(self, row: "_Row") -> Completion:
         written = row.tokens[len(row.prompt) :]
@@ -209,13 +185,12 @@ def _same_in_trees(model: Any) -> bool:
     return bool(gap_B2V.abs().max() <= _ALIKE * scale)
 
 
-def _choices(rows: list["_Row"], logits_BQV: torch.Tensor) -> Sequence[Iterable[Any]]:
-    """The next tokens of each row. A random token is drawn only when it is used, because an unused draw would change
-    all later ones."""
+def _choices(rows: list["_Row"], logits_BV: torch.Tensor) -> list[int]:
+    """The next token of each row."""
     choosers = [row.chooser for row in rows if row.chooser]
     if not choosers:
-        return logits_BQV.argmax(-1).tolist()
-    return [map(chooser, logits_QV) for chooser, logits_QV in zip(choosers, logits_BQV, strict=True)]
+        return logits_BV.argmax(-1).tolist()
+    return [int(chooser(logits_V)) for chooser, logits_V in zip(choosers, logits_BV, strict=True)]
 
 
 class _Row:
@@ -227,52 +202,23 @@ class _Row:
         request: Request,
         prompt: list[int],
         chooser: "Chooser | None",
-        passages: Passages | None,
         decode: Callable[[list[int]], str],
     ) -> None:
         self.index, self.request, self.prompt, self.chooser = index, request, prompt, chooser
         self.tokens = [*prompt]
         """The prompt and what has been written so far."""
         self.seconds, self.reason = 0.0, ""
-        self._drafter = None if passages is None else Drafter(self.tokens, passages)
         self._text = None if request.decided is never else _GrowingText(decode)
 
-    def draft(self, most: int) -> list[int]:
-        """A draft of the next tokens. It leaves room for one more token in the budget, because the model adds one to
-        every draft."""
-        if self._drafter is None or self.reason:
-            return []
-        return self._drafter.draft(min(most, self._left() - 1))
-
-    def take(self, draft: list[int], tokens: Iterable[Any], ends: Set[int]) -> int:
-        """Write the tokens that the model chose, up to the first that differs from the draft or ends the row.
-
-        Args:
-            draft: the drafted tokens.
-            tokens: the model's choices: one for the place of each drafted token, and one after the draft.
-            ends: tokens that end a text.
-
-        Returns how many tokens were written.
-        """
-        for count, (drafted, chosen) in enumerate(zip([*draft, None], tokens, strict=False), start=1):
-            self._write(int(chosen), ends)
-            if self.reason or self.tokens[-1] != drafted:
-                return count
-        raise AssertionError("no token equals None")
-
-    def _write(self, token: int, ends: Set[int]) -> None:
+    def write(self, token: int, ends: Set[int]) -> None:
+        """Adds a token that the model chose; `ends` end a text."""
         self.tokens.append(token)
-        if self._drafter:
-            self._drafter.follow()
         if token in ends:
             self.reason = "stop"
         elif self._text and self.request.decided(self._text.add(token)):
             self.reason = "decided"
-        elif not self._left():
+        elif len(self.tokens) - len(self.prompt) == self.request.max_tokens:
             self.reason = "length"
-
-    def _left(self) -> int:
-        return self.request.max_tokens + len(self.prompt) - len(self.tokens)
 
 
 class _GrowingText:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab import distributed
-from lab.config.evaluation import EndpointConfig, LocalEngineConfig, VllmConfig
+from lab.config.evaluation import EndpointConfig, LocalEngineConfig
 from lab.engines.api_key import needed_key
 from lab.engines.engine import Engine
 from lab.errors import ConfigError, ModelError
@@ -13,22 +13,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
+def open_engine(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str]:
     """The engine, and a text that says what it runs on. Raises ModelError or ConfigError if it cannot be made."""
-    if distributed.count() > 1 and not isinstance(config, LocalEngineConfig):
-        key = "tensor_parallel" if isinstance(config, VllmConfig) else "concurrency"
-        raise ConfigError(
-            f"engine.kind={config.kind} needs a single process: start it without a launcher, and set engine.{key}"
-        )
     if isinstance(config, EndpointConfig):
+        if distributed.count() > 1:
+            what = "needs a single process: start it without a launcher, and set engine.concurrency"
+            raise ConfigError(f"engine.kind={config.kind} {what}")
         from lab.engines.endpoint import EndpointEngine
 
         return EndpointEngine(config, needed_key(config)), f"endpoint {config.base_url}"
-    if isinstance(config, VllmConfig):
-        from lab.engines.vllm import VllmEngine
-
-        engine = VllmEngine(config)
-        return engine, engine.description
     from lab.engines.local import LocalEngine
     from lab.engines.plain import ScratchEngine
     from lab.models import loading, pretrained, sources
@@ -42,7 +35,7 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
         return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)
     override_attention(model, config)
-    return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)
+    return LocalEngine(model, tokenizer, config.batch_size), pretrained.describe(model)
 
 
 def _check_keys_of_scratch(config: LocalEngineConfig) -> None:
@@ -51,7 +44,6 @@ def _check_keys_of_scratch(config: LocalEngineConfig) -> None:
     idle = {
         f"engine.model.dtype={model.dtype}": model.dtype == "bfloat16",
         f"engine.model.quantization={model.quantization}": model.quantization != "none",
-        f"engine.speculation={config.speculation}": config.speculation > 0,
     }
     if wrong := [key for key, given in idle.items() if given]:
         raise ModelError(f"{model.name} is a model from scratch, which computes in float32: leave {wrong[0]} out")

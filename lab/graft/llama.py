@@ -106,11 +106,6 @@ class GraftedLlama(LlamaForCausalLM):
         self.parts[kind] = part
 
     @property
-    def looks_ahead(self) -> bool:
-        """Whether the places of digits depend on later tokens."""
-        return any(part.looks_ahead for part in self.parts.values())
-
-    @property
     def has_pairs(self) -> bool:
         """Whether a part needs tables over pairs of tokens."""
         return any(part.pairs for part in self.parts.values())

@@ -3,7 +3,6 @@
 A tuned model:
     adapter   the adapters (PEFT) with the swap they need; a tenth of a run's size
     merged    the whole model with its tokenizer, in Hugging Face's layout
-    gguf      the whole model in one file, for llama.cpp and what is built on it (lab/models/gguf_file.py)
 A model from scratch:
     scratch   its weights, notation and config
 """
@@ -26,7 +25,7 @@ from lab.config.loading import dump
 from lab.config.pretraining import SIZES, PretrainConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import ModelError
-from lab.models import gguf_file, loading, swaps
+from lab.models import loading, swaps
 from lab.models.sources import ZOO
 from lab.numbers.additions import unequal_pairs
 from lab.numbers.sampling import Cell, problem
@@ -40,7 +39,7 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, made: Pa
     Args:
         run: the run directory of lab.finetune or lab.pretrain.
         config: its config.
-        to: scratch for a run of lab.pretrain; adapter, merged or gguf for one of lab.finetune.
+        to: scratch for a run of lab.pretrain; adapter or merged for one of lab.finetune.
         made: the folder to write into.
         folder: what `made` will be renamed to; the exported model has the name of this folder.
         dtype: the dtype of the weights that are written, a key of DTYPES.
@@ -52,9 +51,9 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, made: Pa
     if not (run / "model" / ("config.json" if scratch else "adapter_config.json")).is_file():
         raise ModelError(f"{run}: this run has no model; its training has not finished, or it does not train one")
     if scratch != (to == "scratch"):
-        what, allowed = ("from scratch", "scratch") if scratch else ("tuned", "merged, gguf or adapter")
+        what, allowed = ("from scratch", "scratch") if scratch else ("tuned", "merged or adapter")
         raise ModelError(f"{run}: a model {what} is exported with to={allowed}")
-    if to in ("merged", "gguf") and swaps.recorded(run / "model").of_model:
+    if to == "merged" and swaps.recorded(run / "model").of_model:
         raise ModelError(f"{run}: only the lab computes models with swapped positions or tokens: use to=adapter")
     config = published(config, folder.name)
     _WRITERS[to](run, config, made, DTYPES[dtype])
@@ -91,11 +90,6 @@ def _merged(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype)
     tokenizer.save_pretrained(folder)
 
 
-def _gguf(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype) -> None:
-    model, tokenizer = _whole(run)
-    gguf_file.write(model.to(dtype), tokenizer, folder / f"{config.name}.gguf")  # type: ignore[arg-type]
-
-
 def _whole(run: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The model of a run with its adapters merged: in float32, because merging into rounded weights would lose small
     updates, and without the quantization of its training, because nothing can be merged into that."""
@@ -112,7 +106,6 @@ def _scratch(run: Path, config: PretrainConfig, folder: Path, dtype: torch.dtype
 _WRITERS: dict[str, Callable[[Path, Any, Path, torch.dtype], None]] = {
     "adapter": _adapter,
     "merged": _merged,
-    "gguf": _gguf,
     "scratch": _scratch,
 }
 
@@ -131,7 +124,7 @@ def card(run: Path, config: FinetuneConfig | PretrainConfig, to: str, name: str)
     caveats = [swaps.caveat(_swap(config), adds=_adds(config)), _unequal_pairs(config)]
     if said := " ".join(f"{one[0].upper()}{one[1:].rstrip('.')}." for one in caveats if one):
         lines += ["", f"> {said}"]
-    opened = _OPENED[to].format(name=name, run=config.name, question=_question(config))
+    opened = _OPENED[to].format(name=name, question=_question(config))
     lines += ["", f"```python\n{opened}\n```"]
     if (run / "table.md").is_file():
         lines += ["", table, "", (run / "table.md").read_text(encoding="utf-8").rstrip()]
@@ -148,7 +141,6 @@ _WRITTEN = {
 _OPENED = {
     "adapter": 'import lab\n\nmodel = lab.load("{name}")',
     "merged": 'from transformers import pipeline\n\nmodel = pipeline("text-generation", "{name}")',
-    "gguf": 'from llama_cpp import Llama\n\nmodel = Llama("{name}/{run}.gguf")',
     "scratch": 'import lab\n\nmodel = lab.load("{name}")\nmodel.ask("{question}")',
 }
 

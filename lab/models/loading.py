@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.config.earlier import current
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError, mistakes
@@ -43,7 +44,7 @@ def load_scratch(folder: Path, device: Literal["auto", "cpu", "cuda"] | None = N
     if not (folder / "config.yaml").is_file() or not (folder / "model").is_dir():
         raise ModelError(f"{folder}: not a run of lab.pretrain with a model in it")
     try:
-        config = PretrainConfig.model_validate(Run(folder).settings)
+        config = PretrainConfig.model_validate(current(Run(folder).settings))
     except ValidationError as error:
         raise ModelError(f"{folder}/config.yaml: not a config of lab.pretrain: {mistakes(error)[0]}") from None
     saved = ModelConfig(name=str(folder / "model"), dtype="float32", device=device or config.model.device)

@@ -125,11 +125,6 @@ class Part(nn.Module):
         """What the part does in a forward pass; None if it does nothing in this one."""
         return None
 
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether what the part does at a token may depend on later tokens of a question."""
-        return False
-
 
 def layers_of(model: Any, key: str, given: tuple[int, int] | None) -> range:
     """The layers of the config's key, all if not given. Raises ModelError if the model has fewer layers."""

@@ -156,7 +156,7 @@ class Contrast:
     @torch.inference_mode()
     def _cut_after_query(self) -> None:
         """Leaves out the tokens after the last q_k, because a causal model does not attend to them. They stay if
-        logits would change without them: some position ids, such as randomised ones, depend on the length of a row."""
+        logits would change without them, because an id depends on the length of a row."""
         at, row = self.base.query_at_BK[:, self.column], slice(0, 1)
         base, source = (
             replace(sums, tokens_BT=sums.tokens_BT[:, : int(at.max()) + 1]) for sums in (self.base, self.source)

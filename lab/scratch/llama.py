@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, cast
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
-from transformers import AutoConfig, AutoModelForCausalLM, Cache, DynamicCache, GenerationConfig
+from transformers import AutoConfig, AutoModelForCausalLM, Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.llama import LlamaConfig, LlamaForCausalLM
 from transformers.utils.generic import can_return_tuple
@@ -38,8 +38,8 @@ from lab.text.examples import IGNORED
 _SEGMENTS = 4
 """The number of segments if there are no traces."""
 _LONGEST = 16_384
-"""The largest number of tokens in a row, as saved configs state it. No tensor has this size; learned encodings and
-randomised ids have limits of their own."""
+"""The largest number of tokens in a row, as saved configs state it. No tensor has this size; learned encodings
+have limits of their own."""
 
 
 class NumberLlamaConfig(LlamaConfig):
@@ -138,7 +138,6 @@ class NumberLlama(LlamaForCausalLM):
         shift_labels: torch.Tensor | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int | torch.Tensor = 0,
-        row_length: int | None = None,
     ) -> CausalLMOutputWithPast:
         """Logits (B, T, V) for the next token at each position. With labels: the loss, and logits (A, V) at the labels.
 
@@ -155,16 +154,15 @@ class NumberLlama(LlamaForCausalLM):
             shift_labels: (B, T), the token to predict at each position, or IGNORED. The head is applied only at labels.
             num_items_in_batch: the sum of the losses is divided by this; A if not given.
             logits_to_keep: for how many of the last tokens, or for which tokens, to compute logits; 0 for all.
-            row_length: see `position_ids`; only randomised ids that are not given depend on it.
 
-        Raises ModelError if an id has no embedding, if a row has more tokens than there are randomised ids, or if there
-        are tokens in the cache and ids that depend on them are not given.
+        Raises ModelError if an id has no embedding, or if there are tokens in the cache and ids that depend on them are
+        not given.
         """
         if use_cache and past_key_values is None:
             past_key_values = DynamicCache(config=self.config)
         seen = past_key_values.get_seq_length() if past_key_values is not None else 0
         given = RowIds(position_ids, key_position_ids, segment_ids)
-        ids = self._all_ids(given, input_ids, attention_mask, seen, row_length)
+        ids = self._all_ids(given, input_ids, attention_mask, seen)
 
         hidden_BTD = self._embedded(input_ids, ids)
         arguments = self._layer_arguments(hidden_BTD, ids, attention_mask, seen)
@@ -184,12 +182,7 @@ class NumberLlama(LlamaForCausalLM):
         return CausalLMOutputWithPast(logits=self.lm_head(hidden_BTD[:, kept]), past_key_values=past_key_values)
 
     def _all_ids(
-        self,
-        given: RowIds,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None,
-        seen: int,
-        row_length: int | None,
+        self, given: RowIds, input_ids: torch.Tensor, attention_mask: torch.Tensor | None, seen: int
     ) -> RowIds:
         """The given ids; those that are not given are computed from the tokens. Raises ModelError as `forward` does."""
         wants_segments = self.segment_embeddings is not None
@@ -197,7 +190,7 @@ class NumberLlama(LlamaForCausalLM):
             raise ModelError("tokens after a cache need position_ids (and segment_ids): ids follow from the whole row")
         positions_BT = given.positions
         if positions_BT is None:
-            positions_BT = self.positions(input_ids, attention_mask, row_length)
+            positions_BT = self.positions(input_ids, attention_mask)
         keys_BK = positions_BT if given.keys is None else given.keys
         needed = self.position_bias is not None or self.relative_keys is not None or self.config.clip_distance > 0
         if (needed or given.keys is not None) and keys_BK.shape[1] != seen + input_ids.shape[1]:
@@ -212,9 +205,9 @@ class NumberLlama(LlamaForCausalLM):
 
     @torch.inference_mode()
     def check_rows(self, input_ids: torch.Tensor, position_ids: torch.Tensor | None = None) -> None:
-        """Raises ModelError if an id of these rows (B, T) has no embedding, or if a row has more tokens than there are
-        randomised ids. No attention is computed, so long rows cost little."""
-        ids = self._all_ids(RowIds(position_ids, None, None), input_ids, None, 0, None)
+        """Raises ModelError if an id of these rows (B, T) has no embedding. No attention is computed, so long rows cost
+        little."""
+        ids = self._all_ids(RowIds(position_ids, None, None), input_ids, None, 0)
         self._embedded(input_ids, ids)
 
     @property
@@ -301,16 +294,14 @@ class NumberLlama(LlamaForCausalLM):
         hidden_AD = hidden_AD + last.mlp(last.post_attention_layernorm(hidden_AD))
         return self.lm_head(self.model.norm(hidden_AD))
 
-    def positions(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, row_length: int | None = None
-    ) -> torch.Tensor:
+    def positions(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> torch.Tensor:
         """Position ids of whole rows (B, T), or (1, T) if they are the same for all rows; see `position_ids`."""
         kind, largest = self.config.position_kind, self.config.largest
         if self.place_counter is not None:
             return self.place_counter(input_ids, self.facts(input_ids.device))
         if kind == "plain" and attention_mask is None:
             return torch.arange(input_ids.shape[1], device=input_ids.device)[None]
-        return position_ids(kind, largest, input_ids, self.facts(input_ids.device), row_length=row_length)
+        return position_ids(kind, largest, input_ids, self.facts(input_ids.device))
 
     def segments(self, input_ids: torch.Tensor) -> torch.Tensor:
         """The segments of whole rows, (B, T): which number of its problem each token belongs to; see `position_ids`."""
@@ -327,11 +318,10 @@ class NumberLlama(LlamaForCausalLM):
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
-        row_length: int | None = None,
         **others: Any,
     ) -> dict[str, Any]:
         """Gives the forward pass the ids of the whole row (B, K), because `generate` would give it plain ids."""
-        keys_BK = self.positions(input_ids, attention_mask, row_length).expand(input_ids.shape)
+        keys_BK = self.positions(input_ids, attention_mask).expand(input_ids.shape)
         inputs = super().prepare_inputs_for_generation(  # type: ignore[misc]
             input_ids, attention_mask=attention_mask, position_ids=keys_BK, **others
         )
@@ -341,13 +331,6 @@ class NumberLlama(LlamaForCausalLM):
             "key_position_ids": keys_BK,
             "segment_ids": self.segments(input_ids)[:, -tokens:] if self.config.segments else None,
         }
-
-    def _prepare_cache_for_generation(  # type: ignore[override]
-        self, generation_config: GenerationConfig, model_kwargs: dict[str, Any], *others: Any
-    ) -> Any:
-        # only here does `generate` say how long rows may become, and accept an argument for its steps
-        model_kwargs["row_length"] = generation_config.max_length
-        return super()._prepare_cache_for_generation(generation_config, model_kwargs, *others)  # type: ignore[misc]
 
     def sharpen(self, factor: float) -> None:
         """Multiply all attention scores by `factor` from now on; position biases stay as they are.

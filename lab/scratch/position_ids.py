@@ -20,8 +20,6 @@ The id of a token does not depend on later tokens, so it stays the same while a 
 question depend on the whole question, but not on the answer.
 
 - plain: counts from the first token that is not padding.
-- randomised: an increasing sequence without repetition from 0..largest-1, one id for each token (Ruoss et al. 2023,
-  arXiv 2305.16843). It is drawn at random in training, and evenly spread elsewhere so that results are reproducible.
 - abacus: 1 + the number of digits before it in the same run; 0 for tokens without digits (McLeish et al. 2024, arXiv
   2405.17399).
 - coupled: the same for digits, and 0 for tokens between runs; then all are shifted and taken modulo `largest` (Cho et
@@ -118,12 +116,7 @@ class TokenFacts:
 
 
 def position_ids(
-    kind: PositionKind,
-    largest: int,
-    ids_BT: torch.Tensor,
-    facts: TokenFacts,
-    drawn_BN: torch.Tensor | None = None,
-    row_length: int | None = None,
+    kind: PositionKind, largest: int, ids_BT: torch.Tensor, facts: TokenFacts, drawn_BN: torch.Tensor | None = None
 ) -> torch.Tensor:
     """The position ids (B, T) of token ids.
 
@@ -133,18 +126,12 @@ def position_ids(
         ids_BT: token ids.
         facts: the facts of the vocabulary.
         drawn_BN: what `draw` returned for a training batch; None outside training.
-        row_length: how many tokens a row will have when it is complete, including padding; T if not given. Only
-            randomised ids without a draw depend on it.
 
     Raises ModelError for counted places, which depend on the weights of a model.
     """
     match kind:
         case "plain":
             return plain(ids_BT, facts)
-        case "randomised":
-            if drawn_BN is None:
-                return evenly_spread(ids_BT, facts, largest, row_length or ids_BT.shape[1])
-            return drawn_BN.gather(1, plain(ids_BT, facts))
         case "abacus":
             return abacus(ids_BT, facts, drawn_BN)
         case "coupled":
@@ -167,12 +154,9 @@ def draw(
 
     Raises ModelError if the rows are too long for `largest`, or have too many problems.
     """
-    rows, tokens = ids_BT.shape
     match kind:
         case "plain" | "counted" | "grid":
             return None
-        case "randomised":
-            return draw_ordered(rows, tokens, largest, generator)
         case "abacus":
             return draw_starts(longest_runs(ids_BT, facts), largest, generator)
         case "coupled":
@@ -186,17 +170,6 @@ def draw(
 def plain(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     """0, 1, 2 ... from the first token that is not padding; 0 before it."""
     return (_started(ids_BT, facts).cumsum(-1) - 1).clamp(min=0)
-
-
-def evenly_spread(ids_BT: torch.Tensor, facts: TokenFacts, largest: int, row_length: int) -> torch.Tensor:
-    """Evenly spread ids instead of random ones: the middles of equal slices of 0..largest-1, one slice for each token.
-
-    Padding on the left does not count, so a row has the same ids whatever other rows are in its batch.
-    Raises ModelError if a row has more tokens than there are ids.
-    """
-    _check_room(row_length, largest)
-    tokens_B1 = row_length - (~_started(ids_BT, facts)).sum(-1, keepdim=True)
-    return (2 * plain(ids_BT, facts) + 1) * largest // (2 * tokens_B1.clamp(min=1))
 
 
 def abacus(ids_BT: torch.Tensor, facts: TokenFacts, starts_BN: torch.Tensor | None = None) -> torch.Tensor:
@@ -283,16 +256,6 @@ def answered(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     return latest(ids_BT == facts.equals) > latest(ids_BT == facts.begin)
 
 
-def draw_ordered(rows: int, tokens: int, largest: int, generator: np.random.Generator) -> torch.Tensor:
-    """For each row, an increasing sequence of `tokens` different numbers from 0..largest-1; (rows, tokens).
-
-    Raises ModelError if there are more tokens than ids.
-    """
-    _check_room(tokens, largest)
-    shuffled = generator.random((rows, largest)).argsort(axis=1)
-    return torch.from_numpy(np.sort(shuffled[:, :tokens], axis=1))
-
-
 def draw_starts(runs_BN: torch.Tensor, largest: int, generator: np.random.Generator) -> torch.Tensor:
     """For each problem, a start (B, N) of its abacus ids, uniform among those that keep all its ids below `largest`.
 
@@ -350,11 +313,3 @@ def _written_before(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     before_BT = digits_BT.cumsum(-1) - digits_BT
     # the count never falls, so its maximum over all ends of runs so far is its value at the latest one
     return before_BT - (before_BT * facts.ends_run[ids_BT]).cummax(-1).values
-
-
-def _check_room(tokens: int, largest: int) -> None:
-    if tokens > largest:
-        raise ModelError(
-            f"a row of {tokens} tokens needs more than {largest} randomised ids: "
-            f"model.positions.largest should be at least {tokens}"
-        )

@@ -4,8 +4,8 @@
 
 This is 7919 + 9318 with a bare trace (lab/rules/traces/tracing.py) and format.reverse=integer: every run of digits, in
 the trace too, is written with the ones digit first. A word is a digit, a name with what belongs to it (`carry=`,
-`a[-1:]=`), or a sign; lines end in ";". If the rule is shown, its text, in the same words, comes before the first
-number.
+`a[-1:]=`), or a sign; lines end in ";". The task's operator between the numbers names the
+rule.
 
 With training.internalize, training samples lack the first lines of their traces (lab/tune/internalizing.py).
 """
@@ -19,7 +19,7 @@ from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
 from lab.errors import TaskError
 from lab.numbers.representations import Integer, Representation
-from lab.numbers.sampling import Cell, Problem, problem, task_of
+from lab.numbers.sampling import Cell, Problem, problem
 from lab.rules.traces import lines
 from lab.text import rule_following
 from lab.text.notation import BEGIN, DIGITS, END, EQUALS, PAD, ScratchNotation
@@ -28,8 +28,6 @@ ENDED, ANSWER = "answer", "is"
 """The words between a trace and the answer. The first counts as one more line (lab/scratch/trace_places.py), so that
 from there a model can see the last line of the trace."""
 LINE = ";"
-ASSIGNED = ":="
-"""Stands for "=" in the text of a rule, because a question ends in "="."""
 
 _WORDS = re.compile(r'\n|\w*\[[^\]\n]*\]=?|[A-Za-z_]\w*[:=]?|[0-9]|"[+]\w+|""|[^\s\w]=|    |\S')
 _SAMPLES = 50
@@ -43,20 +41,13 @@ class RuleNotation(ScratchNotation):
     """The notation of a model that follows rules."""
 
     def __init__(
-        self,
-        rules: RulesConfig,
-        format: FormatConfig,
-        cells: Sequence[Cell],
-        shown: bool,
-        removed: Removed | None = None,
+        self, rules: RulesConfig, format: FormatConfig, cells: Sequence[Cell], removed: Removed | None = None
     ) -> None:
         """
         Args:
             rules: which rules are followed, and in what detail.
             format: only `reverse` matters: none or integer.
             cells: the tasks and lengths of training; the words of their traces make the vocabulary.
-            shown: whether the rule's text stands before the question. If not, the task's operator between the numbers
-                names the rule.
             removed: how many lines each training sample lacks; none if not given.
 
         Raises RuleError if a task has no rule or its rule cannot be followed, and TaskError if a task has operands or
@@ -68,33 +59,28 @@ class RuleNotation(ScratchNotation):
                 raise TaskError(f"data.style=rule_following: {task.key} is not a task of integers")
         rule_following.check_rules(tasks, rules)
         super().__init__(tasks)
-        self.rules, self.shown, self.removed = rules, shown, removed
+        self.rules, self.removed = rules, removed
         self._format, self._cells = format, cells
         self.ones_first = format.reverse == "integer"
 
     def internalizing(self, removed: Removed) -> Self:
         """This notation with training samples from which as many lines are left out as `removed` says."""
-        return type(self)(self.rules, self._format, self._cells, self.shown, removed)
+        return type(self)(self.rules, self._format, self._cells, removed)
 
     @functools.cached_property
     def vocabulary(self) -> list[str]:
-        """Special words, operators, digits, and the words of the rules and of traces of training problems."""
+        """Special words, operators, digits, and the words of traces of training problems."""
         found: set[str] = set()
         for cell in self._cells:
             for index in range(_SAMPLES):
-                item = problem(cell, "train", 0, index)
-                found.update(self._trace(item))
-                if self.shown and not index:
-                    found.update(self._rule(item))
-        operators = ["<rule>"] if self.shown else [f"<{task.key}>" for task in self.tasks]
+                found.update(self._trace(problem(cell, "train", 0, index)))
+        operators = [f"<{task.key}>" for task in self.tasks]
         words = sorted(found - {LINE, EQUALS, *DIGITS})
         return [PAD, BEGIN, END, EQUALS, *operators, LINE, ENDED, ANSWER, *DIGITS, *words]
 
     def question(self, problem: Problem, seed: int | None = None) -> list[str]:
         task = self._task(problem)
-        rule = self._rule(problem) if self.shown else []
-        operator = "<rule>" if self.shown else f"<{task.key}>"
-        return [*rule, *self._digits(problem.a), operator, *self._digits(problem.b or ""), EQUALS]
+        return [*self._digits(problem.a), f"<{task.key}>", *self._digits(problem.b or ""), EQUALS]
 
     def answer(self, problem: Problem, seed: int | None = None) -> list[str]:
         """The trace and the answer. With a seed, lines may be missing (`Removed`).
@@ -125,10 +111,6 @@ class RuleNotation(ScratchNotation):
             return []
         text, _, _ = rule_following.completion(problem, self.rules).rpartition(lines.ANSWER)
         return in_words(text, self.ones_first)
-
-    def _rule(self, problem: Problem) -> list[str]:
-        words = in_words(rule_following.rule(task_of(problem), self.rules).text + "\n", self.ones_first)
-        return [ASSIGNED if word == EQUALS else word for word in words]
 
     def _digits(self, number: str) -> list[str]:
         return list(number[::-1] if self.ones_first else number)

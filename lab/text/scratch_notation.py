@@ -11,7 +11,7 @@ def notation_of(config: PretrainConfig) -> ScratchNotation:
     """How the model of a config reads and writes problems. Raises RuleError and TaskError as the notations do."""
     data = config.data
     if data.style == "rule_following":
-        return RuleNotation(data.rules, config.format, data.cells, data.rule_shown)
+        return RuleNotation(data.rules, config.format, data.cells)
     if data.style == "running_totals":
         return RunningTotals(chosen(data.tasks))
     return Notation(config.tokenizer, config.format, chosen(data.tasks))

@@ -75,7 +75,7 @@ def needed(training: Training, rows: Sequence[Row], packing: int = 1, trained: i
 
 def kept_bytes(training: Training, rows: Sequence[Row]) -> int:
     """The bytes that a forward pass over these rows keeps for the backward pass, without the weights."""
-    inputs: Any = send_to_device(training.collate(list(rows)), training.model.device)
+    inputs: Any = send_to_device(training.collate(list(rows)), training.model.device)  # a graft's parts are nested
     return kept_by(lambda: training.answer_loss(training.model, inputs), list(training.model.parameters()))
 
 

@@ -1,7 +1,7 @@
 """Training sequences of problems in a notation, with one or several problems in each sequence.
 
 Packed problems follow each other without a mask between them. Coupled position ids give each problem its own window of
-ids, so that a model learns to attend to the current place and to ignore far ones. Plain and randomised ids run through
+ids, so that a model learns to attend to the current place and to ignore far ones. Plain ids run through
 the whole sequence, and abacus ids of different problems may overlap.
 
 Shapes: R sequences, T tokens of the longest one.

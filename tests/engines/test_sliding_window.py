@@ -18,7 +18,7 @@ from lab.text.running_totals import RunningTotals
 from lab.text.scratch_tokenizer import build_tokenizer
 
 ADD = TASKS["add_integer"]
-NOTATION = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [Cell(ADD, 3)], False)
+NOTATION = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [Cell(ADD, 3)])
 TOKENIZER = build_tokenizer(NOTATION.vocabulary)
 POSITIONS = PositionsConfig(kind="coupled", largest=256, segments=True)
 

@@ -279,12 +279,11 @@ def test_generation_with_a_cache_is_that_without(swapped):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("swapped", CAUSAL, indirect=True)
-@pytest.mark.parametrize("speculation", [0, 3])
-def test_the_labs_engine_writes_what_generate_writes(swapped, speculation):
+def test_the_labs_engine_writes_what_generate_writes(swapped):
     model, tokenizer = swapped
     start = "the same long beginning, again and again, so that it is read once for all of a group: "
     requests = [Request(start + text, 6 + i, "group") for i, text in enumerate(TEXTS)]
-    local, plain = LocalEngine(model, tokenizer, 2, speculation), PlainEngine(model, tokenizer, 2)
+    local, plain = LocalEngine(model, tokenizer, 2), PlainEngine(model, tokenizer, 2)
     ours, theirs = ({i: c.text for found in e.generate(requests) for i, c in found.items()} for e in (local, plain))
     assert ours == theirs
 
@@ -370,11 +369,6 @@ def test_another_attention_is_refused_if_a_part_needs_that_of_the_lab(toy_model,
     model.set_attn_implementation("eager")
     with pytest.raises(ModelError, match="eager knows no parts"):
         model(tokenizer.encode("1 + 2 = ", return_tensors="pt"))
-
-
-def test_drafts_are_refused_if_they_could_change_places(toy_model):
-    with pytest.raises(ModelError, match=r"speculation=3.*use speculation=0"):
-        LocalEngine(*load(toy_model, SWAPS["coupled, nothing reversed"]), 3, speculation=3)
 
 
 def test_an_answer_that_begins_with_its_highest_digit_sees_far_digits_only_by_walking_down(toy_model):

@@ -15,7 +15,7 @@ NOTATION = Notation(TokenizerConfig(), FormatConfig(), [TASKS["add_integer"]])
 
 @pytest.mark.parametrize(
     ("encoding", "kind"),
-    [("rope", "plain"), ("nope", "plain"), ("alibi", "plain"), ("fire", "randomised"), ("learned", "coupled")],
+    [("rope", "plain"), ("nope", "plain"), ("alibi", "plain"), ("fire", "plain"), ("learned", "coupled")],
 )
 def test_a_bridge_has_the_models_logits_and_attention_that_sums_to_one(encoding, kind):
     from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module

@@ -27,7 +27,7 @@ NUMBERS = [(3, 4), (123456, 7), (58, 99942)]
 NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])
 WRITER = NotatedSums(NOTATION, build_tokenizer(NOTATION.vocabulary))
 ENCODINGS = [("rope", "plain"), ("nope", "plain"), ("alibi", "plain"), ("alibi_released", "plain"),
-             ("fire", "randomised"), ("learned", "abacus"), ("learned", "coupled"),
+             ("fire", "plain"), ("learned", "abacus"), ("learned", "coupled"),
              ("learned local", "coupled")]  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def test_a_vocabulary_without_totals_is_refused_in_one_line():
 
 
 def test_rules_that_have_a_variable_named_total_are_not_taken_for_running_totals():
-    rules = RuleNotation(RulesConfig(unit=1), FormatConfig(reverse="integer"), [Cell(TASKS["add_integer"], 3)], False)
+    rules = RuleNotation(RulesConfig(unit=1), FormatConfig(reverse="integer"), [Cell(TASKS["add_integer"], 3)])
     assert "total" in rules.vocabulary
     assert TokenFacts.of(rules.vocabulary).grid is None
 

@@ -17,7 +17,7 @@ WORDS = ["<pad>", "<begin>", "<end>", "=", "<add_integer>", ".", *map(str, range
 PAD = 0
 ENCODINGS: list[Encoding] = ["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]
 ALLOWED = [
-    *itertools.product(ENCODINGS, ["plain", "randomised", "coupled"]),
+    *itertools.product(ENCODINGS, ["plain", "coupled"]),
     *[("rope local", "plain"), ("rope local", "coupled"), ("learned local", "coupled"), ("learned", "abacus")],
     *[("nope sticks", "plain"), ("relative window sticks", "coupled"), ("learned local sticks", "coupled")],
     *[("learned far", "coupled"), ("relative far", "coupled"), ("rope clipped", "plain"), ("rope clipped", "coupled")],
@@ -97,7 +97,7 @@ def test_generation_with_a_cache_is_what_the_whole_row_gives(encoding, kind):
     out = generated(model, ids, mask)
     rows, whole_mask = out.sequences, torch.cat([mask, torch.ones(len(ids), 6, dtype=torch.long)], dim=1)
     with torch.no_grad():
-        whole = model(rows, attention_mask=whole_mask, row_length=rows.shape[1]).logits
+        whole = model(rows, attention_mask=whole_mask).logits
     torch.testing.assert_close(torch.stack(out.logits, dim=1), whole[:, ids.shape[1] - 1 : -1], atol=1e-5, rtol=0)
     assert generated(model, ids, mask, use_cache=False).sequences.equal(rows)
     # and what is generated does not depend on the rows beside it
@@ -112,11 +112,11 @@ def test_padding_on_the_right_needs_no_mask_and_eager_attention_agrees(encoding,
     model = tiny(encoding, kind)
     ids, mask = padded(PROMPTS, "right")
     with torch.no_grad():
-        bare, masked = (model(ids, attention_mask=given, row_length=40).logits for given in (None, mask))
-        alone = [model(torch.tensor([encode(text)]), row_length=40).logits[0] for text in PROMPTS]
+        bare, masked = (model(ids, attention_mask=given).logits for given in (None, mask))
+        alone = [model(torch.tensor([encode(text)])).logits[0] for text in PROMPTS]
         if not model.config.has_own_attention:  # own attention has only one implementation
             model.set_attn_implementation("eager")
-        eager = model(ids, row_length=40).logits
+        eager = model(ids).logits
     torch.testing.assert_close(bare, eager, atol=1e-5, rtol=0)
     torch.testing.assert_close(bare[mask == 1], masked[mask == 1], atol=1e-5, rtol=0)
     torch.testing.assert_close(bare[mask == 1], torch.cat(alone), atol=1e-5, rtol=0)
@@ -232,8 +232,6 @@ def test_a_learned_table_ends_and_coupled_ids_go_round():
         generated(tiny("learned", largest=16), long[:, :14], torch.ones(1, 14).long())
     assert tiny("learned", "coupled", largest=16)(long).logits.isfinite().all()
     assert tiny("rope", "plain", largest=16)(long).logits.isfinite().all()
-    with pytest.raises(ModelError, match=r"^a row of 21 tokens needs more than 16 randomised ids"):
-        tiny("rope", "randomised", largest=16)(long)
 
 
 def test_a_cache_without_the_ids_of_what_is_in_it_is_refused():

@@ -1,6 +1,5 @@
 """Problems and traces as the words of models from scratch."""
 
-import re
 from pathlib import Path
 from typing import Literal
 
@@ -23,10 +22,10 @@ SUM = Problem("add", "integer", "28", "5", "33", 2)
 
 
 def notation(
-    *keys: str, detail: Detail = "bare", reverse: Literal["none", "integer"] = "integer", shown=False, removed=None
+    *keys: str, detail: Detail = "bare", reverse: Literal["none", "integer"] = "integer", removed=None
 ) -> RuleNotation:
     cells = [Cell(TASKS[key], length) for key in keys or ("add_integer",) for length in (1, 2, 3, 4)]
-    return RuleNotation(RulesConfig(unit=1, detail=detail), FormatConfig(reverse=reverse), cells, shown, removed)
+    return RuleNotation(RulesConfig(unit=1, detail=detail), FormatConfig(reverse=reverse), cells, removed)
 
 
 @pytest.mark.parametrize(
@@ -52,16 +51,6 @@ def test_a_sum_in_words(settings, question, answer):
         assert "total= 1 3 ;" in " ".join(made.answer(SUM))
     else:
         assert " ".join(made.answer(SUM)) == answer
-
-
-def test_a_rule_that_is_shown_stands_before_the_question_and_nothing_else_names_the_task():
-    words = notation(shown=True).question(SUM)
-    assert words[:6] == ["def", "add", "(", "a", ",", "b"]
-    assert " ".join(words).endswith("; 8 2 <rule> 5 =")
-    assert "total % 0 1" in " ".join(words)  # 10, ones digit first
-    assert words.count("=") == 1
-    assert words.count(":=") == 6
-    assert not any(re.fullmatch("<.*integer>", word) for word in words)
 
 
 @pytest.mark.slow
@@ -96,7 +85,6 @@ ONE_LOOP = RuleNotation(
     RulesConfig(unit=1, detail="bare", folder=Path(__file__).parents[2] / "configs" / "rules"),
     FormatConfig(reverse="integer"),
     [Cell(TASKS[key], 3) for key in ("max_integer", "multiply_easy_integer")],
-    False,
 )
 
 

@@ -32,7 +32,8 @@ class Way(NamedTuple):
     detail: str
     """"direct", or the detail of the traces if rules are followed."""
     engine: str
-    """How answers were computed: "plain loop", "shared prompt", "drafts", or the kind of another engine."""
+    """How answers were computed: "plain loop", "shared prompt", or the kind of another engine;
+    in runs of earlier versions also "drafts", which were looked up in earlier text and checked several at a time."""
     samples: dict[Problem, Sample]
     trained: Mapping[str, Sequence[int]]
     """The shortest and the longest trained length for hard and for easy tasks; empty if the lab did not train the

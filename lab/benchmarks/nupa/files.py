@@ -1,22 +1,24 @@
 """Reads and writes files of NUPA problems: the published JSON layout, and a Hugging Face dataset.
 
-Rows of evalchemy (.jsonl) and of MarinSkyRL (.parquet) are read too; lab/benchmarks/nupa/layouts/ writes them.
-
 Published layout: {task name: {digits: [text, ...]}}. A text is the whole prompt with its answer. The name of a task
 combines the task, both operand types and the answer's type: add_Integer_Integer_Integer, length_Float_none_int.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from lab.benchmarks.nupa.layouts import evalchemy, skyrl, strata
 from lab.errors import TaskError
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import TASKS, Task
 from lab.text.prompts import completion, parse, prompt
+from lab.user_files import read_json
+
+Texts: TypeAlias = Mapping[str, Mapping[str, list[str]]]
+"""{task: {digits: [text, ...]}}, in the order of the file."""
 
 _TYPES = {Integer: "Integer", Float: "Float", Fraction: "Fraction", Scientific: "ScientificNotation"}
 
@@ -32,11 +34,11 @@ PUBLISHED_NAMES = {published_name(task): task for task in TASKS.values()}
 
 
 def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
-    """The problems of `tasks` in a published file, or in a file of evalchemy's or MarinSkyRL's rows.
+    """The problems of `tasks` in a published file.
 
     Answers are computed exactly, because some published answers of sig are wrong (55445 as 5.544e4).
 
-    Raises TaskError if the file has none of these layouts, names an unknown task, or contains a text that is not a
+    Raises TaskError if the file has another layout, names an unknown task, or contains a text that is not a
     question of its task.
     """
     groups = _texts(path)
@@ -55,27 +57,26 @@ def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
     return problems
 
 
-def _texts(path: Path) -> strata.Texts:
-    if path.suffix == ".jsonl":
-        return _grouped((row["task_name"], row["digit"], row["prompt"]) for row in evalchemy.read(path))
-    if path.suffix == ".parquet":
-        rows = skyrl.read(path)
-        about = [(row["extra_info"], row["prompt"]) for row in rows]
-        return _grouped((said["task_name"], said["digit"], prompt[-1]["content"]) for said, prompt in about)
-    return strata.read(path)
+def _texts(path: Path) -> Texts:
+    texts = read_json(path, TaskError)
+    if not isinstance(texts, dict) or not all(map(_are_groups, texts.values())):
+        raise TaskError(f"{path}: does not have the layout {{task: {{digits: [text, ...]}}}}")
+    return texts
 
 
-def _grouped(rows: Iterable[tuple[str, int, str]]) -> strata.Texts:
-    groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for task, digits, text in rows:
-        groups[task][str(digits)].append(text)
-    return groups
+def _are_groups(groups: Any) -> bool:
+    return isinstance(groups, dict) and all(
+        digits.isdecimal() and isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+        for digits, texts in groups.items()
+    )
 
 
 def write_published(problems: Iterable[Problem], path: Path) -> None:
     """Writes problems, with their answers, in the published layout."""
-    texts = ((published_name(task_of(item)), item.length, prompt(item) + completion(item)) for item in problems)
-    path.write_text(json.dumps(_grouped(texts), indent=1), encoding="utf-8")
+    texts: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for item in problems:
+        texts[published_name(task_of(item))][str(item.length)].append(prompt(item) + completion(item))
+    path.write_text(json.dumps(texts, indent=1), encoding="utf-8")
 
 
 def write_dataset(problems: Sequence[Problem], seed: int, folder: Path) -> None:

@@ -10,7 +10,6 @@ from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 from lab.engines import local
 from lab.engines.engine import GREEDY, Request, Sampling
 from lab.engines.local import LocalEngine
-from lab.engines.speculation import Drafter, Passages
 from lab.errors import ModelError
 from lab.trees import prefill as reading
 from lab.trees.cache import RaggedCache
@@ -94,46 +93,6 @@ def summary(completion):
     return completion.text, completion.prompt_tokens, completion.completion_tokens, completion.finish_reason
 
 
-tokens = st.integers(0, 3)
-
-
-@given(st.lists(tokens, max_size=40), st.lists(tokens, max_size=40), st.lists(tokens, max_size=40), st.integers(0, 20))
-def test_every_drafted_token_has_followed_the_two_before_it_somewhere(prompt, written, others, most):
-    group = Passages()
-    other, own = Drafter([], group), Drafter(list(prompt), group)
-    for drafter, its in ((other, others), (own, written)):
-        for token in its:
-            drafter.tokens.append(token)
-            drafter.follow()
-    drafted = own.draft(most)
-    assert len(drafted) <= most
-    known = {tuple(text[i : i + 3]) for text in (prompt + written, others) for i in range(len(text) - 2)}
-    whole = prompt + written + drafted
-    assert all(tuple(whole[i - 2 : i + 1]) in known for i in range(len(whole) - len(drafted), len(whole)))
-    if most and not drafted:
-        assert not any(passage[:2] == tuple(whole[-2:]) for passage in known)
-
-
-def test_a_draft_runs_on_past_its_own_beginning():
-    assert Drafter([9, 1, 2, 3, 1, 2, 3], Passages()).draft(8) == [1, 2, 3, 1, 2, 3, 1, 2]
-
-
-def test_the_place_with_most_in_common_is_followed_and_the_latest_of_several():
-    assert Drafter([5, 1, 2, 7, 6, 1, 2, 8, 5, 1, 2], Passages()).draft(1) == [7]
-    assert Drafter([6, 1, 2, 7, 5, 1, 2, 8, 9, 1, 2], Passages()).draft(1) == [8]
-
-
-def test_what_others_of_a_group_wrote_is_followed_where_it_has_more_in_common():
-    group = Passages()
-    other = Drafter([], group)
-    for token in [3, 1, 2, 7, 7]:
-        other.tokens.append(token)
-        other.follow()
-    assert Drafter([4, 1, 2, 8, 3, 1, 2], group).draft(2) == [7, 7]
-    assert Drafter([4, 1, 2, 8, 4, 1, 2], group).draft(1) == [8]
-    assert Drafter([4, 1, 2, 8, 3, 1, 2], Passages()).draft(1) == [8]
-
-
 @pytest.fixture(scope="module")
 def written_alone(model, tokenizer, requests):
     def next_token(seen):
@@ -144,68 +103,38 @@ def written_alone(model, tokenizer, requests):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("batch_size", "speculation"), [(5, 0), (64, 1), (5, 4), (1, 16), (64, 16)])
-def test_drafts_change_nothing_in_what_a_model_writes(
-    model, tokenizer, requests, written_alone, batch_size, speculation
-):
-    engine = LocalEngine(model, tokenizer, batch_size, speculation)
+@pytest.mark.parametrize("batch_size", [1, 5, 64])
+def test_a_batch_changes_nothing_in_what_a_model_writes(model, tokenizer, requests, written_alone, batch_size):
+    engine = LocalEngine(model, tokenizer, batch_size)
     found = collect(engine, requests)
     assert [summary(found[i]) for i in found] == written_alone
     assert engine.written == sum(completion.completion_tokens for completion in found.values())
-    if not speculation:
-        assert engine.row_passes == engine.written
+    assert engine.row_passes == engine.written
 
 
-@pytest.mark.parametrize("speculation", [0, 1, 4, 16])
-def test_rows_accept_as_much_of_their_drafts_as_is_right_each_its_own(tokenizer, requests, speculation):
+def test_each_row_sees_its_own_tokens_and_no_others(tokenizer, requests):
     reference = Recaller(len(tokenizer))
-    engine = LocalEngine(Recaller(len(tokenizer)), tokenizer, 64, speculation)
+    engine = LocalEngine(Recaller(len(tokenizer)), tokenizer, 64)
     found = collect(engine, requests)
     assert [summary(found[i]) for i in found] == [
         alone(reference.next_token, tokenizer, request) for request in requests
     ]
     assert {"stop", "length", "decided"} == {completion.finish_reason for completion in found.values()}
-    if speculation:
-        assert engine.written > 1.3 * engine.row_passes
-
-
-def test_what_comes_after_an_end_within_a_draft_is_thrown_away(tokenizer):
-    end, model = tokenizer.eos_token_id, Recaller(len(tokenizer))
-    model.next_token = lambda seen: end if len(seen) == 60 else seen[-4]
-    request = Request("a0b1a0b1a0b1", 100)
-    for speculation in (0, 16):
-        engine = LocalEngine(model, tokenizer, 4, speculation)
-        found = collect(engine, [request, request._replace(decided=lambda text: text.endswith("b1a"))])
-        assert summary(found[0]) == ("a0b1" * 12, 12, 49, "stop")
-        assert summary(found[1]) == ("a0b1a", 12, 5, "decided")
-    assert engine.row_passes < 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("top_p", [0.9, 1.0])
-def test_drawn_tokens_are_the_same_and_so_is_what_is_left_of_the_stream(model, tokenizer, requests, top_p, monkeypatch):
-    class Recorded(local.Chooser):
-        def __init__(self, sampling, index):
-            super().__init__(sampling, index)
-            streams[index] = self.generator
-
-    monkeypatch.setattr(local, "Chooser", Recorded)
-    ends = []
-    for speculation in (0, 1, 4, 16):
-        streams = {}
-        sampling = Sampling(0.3, top_p, seed=1)  # cold enough that some drafted tokens are the ones drawn
-        engine = LocalEngine(model, tokenizer, 64, speculation)
-        found = collect(engine, requests, sampling)
-        ends.append((found, {i: stream.get_state().tolist() for i, stream in streams.items()}))
-    assert all(end == ends[0] for end in ends)
-    assert engine.row_passes < engine.written
+def test_drawn_tokens_are_the_same_in_every_batch(model, tokenizer, requests, top_p):
+    sampling = Sampling(0.3, top_p, seed=1)
+    alone, together = (collect(LocalEngine(model, tokenizer, size), requests, sampling) for size in (1, 64))
+    assert alone == together
 
 
 def test_a_resumed_job_is_computed_in_the_same_passes_as_the_whole(tokenizer, requests):
     whole, rest = (Recaller(len(tokenizer)) for _ in range(2))
-    first = collect(LocalEngine(whole, tokenizer, 4, 8), requests)
-    batches = LocalEngine(whole, tokenizer, 4, 8).batches(requests)
-    again = collect(LocalEngine(rest, tokenizer, 4, 8), requests, done=set(batches[0]) | {batches[1][0]})
+    first = collect(LocalEngine(whole, tokenizer, 4), requests)
+    batches = LocalEngine(whole, tokenizer, 4).batches(requests)
+    again = collect(LocalEngine(rest, tokenizer, 4), requests, done=set(batches[0]) | {batches[1][0]})
     assert again == {i: item for i, item in first.items() if i not in {*batches[0], batches[1][0]}}
     later = rest.passes[-20:]
     assert whole.passes[-20:] == later
@@ -228,13 +157,12 @@ def test_a_long_beginning_is_read_once_a_group_however_many_trees_and_batches_it
 def test_a_beginning_that_is_a_whole_prompt_is_read_all_the_same(tokenizer):
     asked = [Request(RULE, 5), Request(RULE, 5), Request(RULE + "a", 5)]
     model = Recaller(len(tokenizer))
-    found = collect(LocalEngine(model, tokenizer, 8, 4), asked)
+    found = collect(LocalEngine(model, tokenizer, 8), asked)
     assert [summary(found[i]) for i in found] == [alone(model.next_token, tokenizer, request) for request in asked]
 
 
-@pytest.mark.parametrize("speculation", [0, 4])
-def test_the_cache_grows_as_completions_do(tokenizer, requests, speculation, monkeypatch):
-    engine = LocalEngine(Recaller(len(tokenizer)), tokenizer, 64, speculation)
+def test_the_cache_grows_as_completions_do(tokenizer, requests, monkeypatch):
+    engine = LocalEngine(Recaller(len(tokenizer)), tokenizer, 64)
     whole = collect(engine, requests)
     monkeypatch.setattr(local, "_ROOM", 2)
     assert collect(engine, requests) == whole
@@ -304,16 +232,13 @@ def test_a_model_with_learned_positions_is_never_asked_for_one_that_it_lacks(tok
     model = GPT2LMHeadModel(config).double()
     asked = [Request("ab" * 20, 25), Request("ab" * 10, 45), Request("ab", 63), Request("abc", 4)]
     plain = collect(LocalEngine(model, tokenizer, 8), asked)
-    drafted = LocalEngine(model, tokenizer, 8, 16)
-    assert collect(drafted, asked) == plain
     assert plain[1].completion_tokens == 45
 
 
 def test_a_model_that_looks_back_less_far_than_it_must_is_refused(tokenizer):
     model = Recaller(len(tokenizer))
     model.config, model.next_token = SimpleNamespace(sliding_window=20), lambda seen: 1 + len(seen) % 2
-    for speculation in (0, 4):
-        engine = LocalEngine(model, tokenizer, 8, speculation)
-        assert collect(engine, [Request("12345", 16)])[0].completion_tokens == 16
-        with pytest.raises(ModelError, match="see only 20 tokens back"):
-            collect(engine, [Request("12345", 17)])
+    engine = LocalEngine(model, tokenizer, 8)
+    assert collect(engine, [Request("12345", 16)])[0].completion_tokens == 16
+    with pytest.raises(ModelError, match="see only 20 tokens back"):
+        collect(engine, [Request("12345", 17)])
