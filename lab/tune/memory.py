@@ -9,6 +9,8 @@ Shapes: R rows of a forward pass, T tokens of the longest one.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from accelerate.utils import send_to_device
+
 from lab.drawing.tables import counted
 from lab.models.free_memory import OPTIMIZER, check_free, free_memory, in_words, kept_by
 from lab.tune.problem_sets import Row
@@ -73,7 +75,7 @@ def needed(training: Training, rows: Sequence[Row], packing: int = 1, trained: i
 
 def kept_bytes(training: Training, rows: Sequence[Row]) -> int:
     """The bytes that a forward pass over these rows keeps for the backward pass, without the weights."""
-    inputs: Any = {name: part.to(training.model.device) for name, part in training.collate(list(rows)).items()}
+    inputs = send_to_device(training.collate(list(rows)), training.model.device)  # inputs of parts are nested
     return kept_by(lambda: training.answer_loss(training.model, inputs), list(training.model.parameters()))
 
 
