@@ -7,7 +7,7 @@ Shapes: R rows of a forward pass, T tokens of the longest one.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from accelerate.utils import send_to_device
 
