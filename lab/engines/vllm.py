@@ -17,7 +17,7 @@ import yaml
 from lab.config.evaluation import VllmConfig
 from lab.engines.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine
 from lab.errors import ModelError, in_one_line
-from lab.models.sources import locate
+from lab.models.sources import base_of, locate
 from lab.models.swaps import recorded
 from lab.text.examples import encode_prompt
 
@@ -50,7 +50,7 @@ def subject(name: str) -> Subject:
         said = _said(folder / "adapter_config.json")
         if said:
             trained_on = _said(Path(name) / "config.yaml").get("model", {}).get("name")
-            return Subject(locate(trained_on or said["base_model_name_or_path"]), folder, said["r"])
+            return Subject(locate(trained_on or base_of(folder)), folder, said["r"])
     return Subject(locate(name), None)
 
 
