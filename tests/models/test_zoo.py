@@ -239,6 +239,16 @@ def test_the_pretrained_adder_that_reverses_nothing_carries_through_sixty_digits
     assert lab.load("zoo/adds-as-written-smollm2").ask(f"{'9' * 60} + 1") == str(10**60)
 
 
+@pytest.mark.slow
+def test_the_twin_without_locality_is_weak_on_nines_as_its_card_says():
+    model, largest = lab.load("zoo/adds-10-without-locality"), 10**10 - 1
+    pairs = [[largest - random.Random(index + side).randrange(100) for index in range(200)] for side in (0, 1000)]
+    asked = [posed(TASKS["add_integer"], str(a), str(b), 10) for a, b in zip(*pairs, strict=True)]
+    right = sum(sample.right for sample in lab.evaluate(model, asked).samples)
+    assert model.ask(f"{largest} + {largest}") != str(2 * largest)
+    assert f"{right} of 200" in sources.caveat(sources.zoo()["zoo/adds-10-without-locality"])
+
+
 def test_a_name_that_the_zoo_does_not_have_is_refused_with_those_that_it_has():
     with pytest.raises(ModelError, match=r"^zoo/adds-a-million: the zoo has .*zoo/adds-4-digits"):
         lab.load("zoo/adds-a-million")
