@@ -98,7 +98,7 @@ def _opened(model: PreTrainedModel, folder: Path) -> "PeftModel":
     if not moved:
         return PeftModel.from_pretrained(model, str(folder))
     saved.modules_to_save = [moved.get(name, name) for name in saved.modules_to_save]
-    mapping = {rf"\.{old}\.": f".{new}." for old, new in moved.items()}
+    mapping = {rf"^{old}\.": f"{new}." for old, new in moved.items()}
     return PeftModel.from_pretrained(model, str(folder), config=saved, key_mapping=mapping)
 
 

@@ -1,7 +1,9 @@
 """The models that come with the lab do what their cards say, wherever the lab is started."""
 
+import json
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -281,3 +283,16 @@ def test_a_model_that_learned_with_traces_answers_directly_where_its_rules_are_n
     [sample] = lab.evaluate("zoo/answers-after-traces", [addition("carries", 8, 0, 0)]).samples
     assert sample.right
     assert sample.completion.text.startswith("answer is")
+
+
+ANSWERS = json.loads((Path(__file__).parents[1] / "golden" / "zoo_answers.json").read_text())
+"""What the models wrote on 2026-11-29, before parts, trees and models from scratch got rooms of their own."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_model_of_the_zoo_answers_as_it_did(name):
+    model = lab.load(f"zoo/{name}")
+    for question, expected in ANSWERS[name].items():
+        text = model.answer(question).text if question.endswith(tuple("s?e")) else model.ask(question)
+        assert text == expected, question
