@@ -30,6 +30,7 @@ from lab.config.schema import ModelConfig, chosen
 from lab.errors import ModelError
 from lab.models import gguf_file, loading, swaps
 from lab.models.sources import BASE, EMBEDDED, ZOO, hub_name
+from lab.models.weight_files import check_whole
 from lab.numbers.additions import unequal_pairs
 from lab.numbers.sampling import Cell, problem
 
@@ -47,12 +48,13 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, made: Pa
         folder: what `made` will be renamed to; the exported model has the name of this folder.
         dtype: the dtype of the weights that are written, a key of DTYPES.
 
-    Raises ModelError if the run has no model, if `to` is not for such a run, or if the run's network is not that of its
-    base model, so that other programs would compute something else.
+    Raises ModelError if the run has no model or a damaged one, if `to` is not for such a run, or if the run's network
+    is not that of its base model, so that other programs would compute something else.
     """
     scratch = isinstance(config, PretrainConfig)
     if not (run / "model" / ("config.json" if scratch else "adapter_config.json")).is_file():
         raise ModelError(f"{run}: this run has no model; its training has not finished, or it does not train one")
+    check_whole(run / "model")
     if scratch != (to == "scratch"):
         what, allowed = ("from scratch", "scratch") if scratch else ("tuned", "merged, gguf or adapter")
         raise ModelError(f"{run}: a model {what} is exported with to={allowed}")

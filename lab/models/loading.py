@@ -17,6 +17,7 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError, mistakes
 from lab.graft.llama import GraftedLlama
 from lab.models import adapters, pretrained, sources, swaps
+from lab.models.weight_files import check_whole
 from lab.runs import Run
 from lab.scratch.llama import NumberLlama
 from lab.text.scratch_notation import ScratchNotation, notation_of
@@ -75,6 +76,7 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     _check_that_it_reads_text(config.name, folder)
     if not (folder / "adapter_config.json").is_file():
         return pretrained.load(config.model_copy(update={"name": str(folder)}) if is_run else config)
+    check_whole(folder)  # now, and not after the base model is loaded
     base = _base_of_run(config) if is_run else config.model_copy(update={"name": sources.base_of(folder)})
     model, tokenizer = swaps.load(base, swaps.recorded(folder))
     return adapters.for_inference(adapters.load(model, folder), base.quantization != "none"), tokenizer

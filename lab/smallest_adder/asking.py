@@ -16,6 +16,7 @@ from lab.config.evaluation import LocalEngineConfig
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.engines.engine import GREEDY, Completion, Request, Sampling
 from lab.errors import ConfigError, ModelError
+from lab.models.weight_files import check_whole
 from lab.numbers.tasks import task
 from lab.runs import Run
 from lab.smallest_adder.config import AdderConfig
@@ -58,9 +59,10 @@ def open_adder(folder: Path) -> "AdderEngine":
 
 
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """The weights of a run in `folder`. Raises ModelError if it has none (yet)."""
+    """The weights of a run in `folder`. Raises ModelError if it has none (yet), or if they are damaged."""
     if not (folder / WEIGHTS).is_file():
         raise ModelError(f"{folder}: this run has no model; it was interrupted, or an older version of the lab made it")
+    check_whole((folder / WEIGHTS).parent)
     return load_file(folder / WEIGHTS)
 
 
