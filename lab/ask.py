@@ -117,9 +117,11 @@ _NOTES = {
 
 
 def _verdict(given: "Answer", right: str) -> str:
-    """Whether an answer is right, and how it was written if that is not as people write numbers."""
+    """Whether an answer is right, and the text as it was written if people write numbers otherwise, or if it has none
+    that the question asks for."""
     verdict = "right" if given.number == right else f"wrong: {right} is right"
-    return f"{verdict}; written {given.text.strip()}" if given.rewritten else verdict
+    written = " ".join(given.text.split())
+    return f"{verdict}; written {written}" if written and (given.rewritten or not given.number) else verdict
 
 
 def attention(name: str) -> Callable[[int, int], None]:
