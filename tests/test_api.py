@@ -225,7 +225,7 @@ def test_a_text_without_a_number_of_the_kind_that_is_asked_for_is_shown(text, sh
             return lab.api.Answer(text, "", 5, False, rewritten)
 
     answer(Silent(), "3.25 + 4.5 =", None)  # type: ignore[arg-type]
-    assert capsys.readouterr().out == f"no answer (wrong: 7.75 is right{shown})\n"
+    assert capsys.readouterr().out == f"no answer{shown} (wrong: 7.75 is right)\n"
 
 
 def test_an_answer_that_was_cut_off_and_what_the_model_cannot_do_are_said(capsys):
