@@ -212,8 +212,7 @@ def test_the_number_of_an_answer_is_shown_in_natural_order_without_padding(text,
 
 @pytest.mark.parametrize("rewritten", [True, False])
 @pytest.mark.parametrize(
-    ("text", "shown"),
-    [(" 077", "; written 077"), ("I do\nnot know.", "; written I do not know."), ("", ""), (" \n", "")],
+    ("text", "shown"), [(" 077", " in '077'"), ("I do\nnot know.", r" in 'I do\nnot know.'"), ("", ""), (" \n", "")]
 )
 def test_a_text_without_a_number_of_the_kind_that_is_asked_for_is_shown(text, shown, rewritten, toy, capsys):
     from lab.ask import answer
