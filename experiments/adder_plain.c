@@ -1,4 +1,4 @@
-/* Losses and gradients of tiny adders (TinyAdder of one head, lab/smallest_adder/models.py), sixteen seeds at once.
+/* Losses and gradients of plain blocks of one head (configs/adder_plain.yaml), sixteen seeds at once.
 
    Everything is an array of sixteen numbers, one a seed, which compilers turn into single instructions. As there are ten
    tokens, a share of attention depends on which token asks, which is asked and how far back it stands, so shares are a

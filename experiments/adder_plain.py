@@ -1,4 +1,4 @@
-"""How small can a plain block be and still learn to add? It is Llama's layer, all its weights learned by AdamW.
+"""How small can a plain block be and still learn to add? It is Llama's layer, all its numbers learned by AdamW.
 
     python experiments/adder_plain.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
 
@@ -23,29 +23,48 @@ from shared.arguments import own_and_others, some_of, whole_numbers
 from shared.learned_by_size import learned_by_size
 from shared.publishing import take_results
 
+from lab.adders.config import AdderConfig
+from lab.adders.groups import Batch, BatchedModel
+from lab.adders.training import train_adder
 from lab.config.loading import load
 from lab.drawing.tables import Table, percent
 from lab.errors import ConfigError, exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.runs import Run
-from lab.smallest_adder.config import AdderConfig
-from lab.smallest_adder.groups import Batch, BatchedModel
-from lab.smallest_adder.models import TinyAdder
-from lab.smallest_adder.training import train_submission
 
 ROOT = Path(__file__).parents[1]
 LEARNED = 0.999
-NARROW = ("model.width=2", "model.height=0")
+
+
+def block(width: int = 3, inner: int = 2, ties: tuple[str, ...] = ("gate", "down"), values: int = 1) -> tuple[str, ...]:
+    """The changes to configs/adder_plain.yaml that make another block.
+
+    A gate that is tied is the up projection; a tied down projection is minus its transpose. A block of width 2 has no
+    room for a direction that all digits share, so its queries and keys begin at random.
+    """
+    height, asking = (0.7, "along") if width > 2 else (0, "normal")
+    shapes = {"up": [inner, width], "gate": [inner, width], "down": [width, inner]}
+    words = [f"numbers.digits={{kind: arc, shape: [10, {width}], height: {height}}}", f"numbers.gain_2.shape=[{width}]"]
+    words += [f"numbers.{name}={{kind: {asking}, shape: [2, {width}], std: 1.5}}" for name in ("query", "key")]
+    words += [f"numbers.value.shape=[{values}, {width}]", f"numbers.output.shape=[{width}, {values}]"]
+    own = [name for name in shapes if name not in ties]
+    words += [f"numbers.{name}={{kind: linear, shape: {shapes[name]}}}" for name in own]
+    gate, down = ("up" if "gate" in ties else "gate"), ("-up.T" if "down" in ties else "down")
+    attention = "{norm: {kind: rms}, q: query, k: key, v: value, o: output}"
+    ffn = f"{{norm: {{kind: rms}}, act: silu, gate: {gate}, up: up, down: {down}}}"
+    return (*words, f"model.layers=[{{attention: {attention}, ffn: {ffn}}}]")
+
+
 LONGER = ("group={seeds: 768, halvings: [[300, 256], [600, 64], [1200, 16]]}", "training.max_steps=90000")
 LADDER: dict[str, tuple[str, ...]] = {
-    "plain": ("model.ties=[]",),
-    "down tied": ("model.ties=[down]",),
-    "one unit": ("model.ties=[]", "model.inner=1"),
+    "plain": block(ties=()),
+    "down tied": block(ties=("down",)),
+    "one unit": block(inner=1, ties=()),
     "gate and down tied": (),
-    "tied, one unit": ("model.inner=1",),
-    "width 2": ("model.ties=[]", *NARROW, *LONGER),
-    "width 2, down tied": ("model.ties=[down]", *NARROW, *LONGER),
-    "width 2, gate and down tied": (*NARROW, *LONGER),
+    "tied, one unit": block(inner=1),
+    "width 2": (*block(2, ties=()), *LONGER),
+    "width 2, down tied": (*block(2, ties=("down",)), *LONGER),
+    "width 2, gate and down tied": (*block(2), *LONGER),
 }
 """The changes to configs/adder_plain.yaml for each size; largest first. Blocks of width 2 begin with four times as many
 seeds, and may train nine times as long."""
@@ -53,22 +72,31 @@ SEEDS_AT_ONCE = 16
 
 
 class CompiledModel(BatchedModel):
-    """Many TinyAdders whose gradients come from adder_plain.c."""
+    """Many plain blocks whose gradients come from adder_plain.c."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__(model)
-        if not isinstance(model, TinyAdder) or model.heads != 1 or model.head is not None:
-            raise ConfigError("adder_plain.c is for tiny adders of one head and a tied embedding")
-        width, inner, learned = model.digits_VD.shape[1], len(model.up.weight), "period" in self.names
-        sizes = {"D": width, "W": len(model.value.weight), "F": inner, "GAINS": len(model.gains_ND), "PERIOD": learned}
+    ORDER = ("digits", "gain_0", "gain_1", "gain_2", "period", "query", "key", "value", "output", "gate", "up", "down")
+
+    def __init__(self, config: AdderConfig) -> None:
+        super().__init__(config)
+        shapes = dict(zip(self.names, self.shapes, strict=True))
+        attention, rope = config.model.layers[0].attention, config.model.rope
+        if (
+            set(shapes) - set(self.ORDER)
+            or not attention
+            or not rope
+            or attention.heads != 1
+            or len(config.model.layers) > 1
+        ):
+            raise ConfigError(f"adder_plain.c is for plain blocks of one head, with tables {', '.join(self.ORDER)}")
+        inner, width = shapes["up"]
+        gains = [name for name in self.ORDER[1:4] if name in shapes]
+        sizes = {"D": width, "W": shapes["value"][0], "F": inner, "GAINS": len(gains), "PERIOD": "period" in shapes}
         self.library = compiled({name: int(size) for name, size in sizes.items()})
-        self.period = 0.0 if learned else float(model.period)
+        self.period = 0.0 if "period" in shapes else float(rope.period)
         parts = dict(zip(self.names, torch.eye(self.parameters).split(self.sizes), strict=True))
-        up_RP = parts.pop("up.weight")
-        gate_RP = parts.pop("gate.weight", up_RP)
-        minus_up_RP = -up_RP.unflatten(0, (inner, width)).transpose(0, 1).flatten(0, 1)
-        down_RP = parts.pop("down.weight", minus_up_RP)
-        self.whole_RP = torch.cat([*parts.values(), gate_RP, up_RP, down_RP])
+        parts.setdefault("gate", parts["up"])
+        parts.setdefault("down", -parts["up"].unflatten(0, (inner, width)).transpose(0, 1).flatten(0, 1))
+        self.whole_RP = torch.cat([parts[name] for name in self.ORDER if name in parts])
         """The numbers that adder_plain.c takes, as linear combinations of the model's."""
         assert self.library.numbers() == len(self.whole_RP)
 
@@ -155,7 +183,7 @@ def trained(label: str, seed: int, overrides: Sequence[str]) -> None:
     config = load(AdderConfig, ROOT / "configs" / "adder_plain.yaml", settings)
     run = Run(Path(config.output) / config.name)
     if not (run.path / "summary.json").exists():
-        share, _ = train_submission(config, CompiledModel)
+        share, _ = train_adder(config, CompiledModel)
         print(f"{config.name}: {share.value:.2%} of {share.n:,} right", flush=True)
 
 

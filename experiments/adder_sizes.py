@@ -2,7 +2,7 @@
 
     python experiments/adder_sizes.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
 
-A ladder of small adders (lab/smallest_adder/models.py), each trained in its final form, with several groups of seeds.
+A ladder of small adders, each trained in its final form, with several groups of seeds.
 Every group is a run of `lab.adder train` named adder_sizes_<label>_<seed>; unfinished runs are resumed, and finished
 ones are not repeated. A group has learned if its best seed by validation is right in 99 % of the public test. Prints
 the share of groups that have learned (95 % Wilson interval), and leaves a table and a figure in results/ beside the
@@ -10,15 +10,19 @@ runs, or in experiments/results/ with publish=true.
 """
 
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+import yaml
 from shared.arguments import own_and_others, some_of, whole_numbers
 from shared.learned_by_size import learned_by_size
 from shared.publishing import Results, take_results
 
-from lab.adder import main as adder
+from lab.adders.config import AdderConfig
+from lab.adders.training import train_adder
+from lab.config.loading import load
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
@@ -27,19 +31,74 @@ from lab.runs import Run
 ROOT = Path(__file__).parents[1]
 QUALIFYING = 0.99
 
-TABLE = ("model.embedding=table", "model.attention=content", "model.output=matrix", "model.gates=free")
-LADDER: dict[str, tuple[str, ...]] = {
-    "gpt": ("adder_gpt",),
-    "tiny": ("adder_tiny",),
-    "free, width 3": ("adder_arc", *TABLE, "model.width=3", "model.hidden=3", "model.head=free"),
-    "tied head": ("adder_arc", *TABLE),
-    "attention by position": ("adder_arc", *TABLE, "model.attention=position"),
-    "arc": ("adder_arc", *TABLE, "model.attention=position", "model.embedding=arc"),
-    "arc, one step": ("adder_arc",),
-    "ramp, one step": ("adder_record",),
-    "digits, one step": ("adder_ramp",),
+Numbers = dict[str, dict[str, object]]
+
+
+def reduced(width: int = 2, arc: bool = False, attention: str = "content", head: str = "tied") -> dict[str, object]:
+    """An adder of one layer and one head with few numbers, as parts of a config: value and output projections are one
+    map, each hidden unit has directions of its own, and there are as many units as the stream is wide.
+
+    Args:
+        width: of the stream.
+        arc: whether the digits are points on a circle, from three numbers, instead of a table.
+        attention: content (queries and keys are linear in the tokens) or position (they are the same for all).
+        head: tied to the embedding, or free.
+    """
+    matrix = [width, width]
+    embedding = {"arc": "arc"} if arc else "points"
+    numbers: Numbers = {
+        "arc": {"kind": "normal", "shape": [3], "mean": [1.0, -1.0, 0.2], "std": 0.2, "relative": True},
+        "points": {"kind": "arc", "shape": [10, width], "spread": 1},
+        "query": {"kind": "normal", "shape": [width, 2]},
+        "key": {"kind": "normal", "shape": [width, 2] if attention == "content" else [2]},
+        "output": {"kind": "normal", "shape": matrix, "mean": "identity", "std": 0.3},
+        "residual": {"kind": "normal", "std": 0.3},
+        "gates": {"kind": "normal", "shape": matrix},
+        "down": {"kind": "normal", "shape": matrix},
+        "bias": {"kind": "normal", "shape": [width]},
+        "head": {"kind": "normal", "shape": [width, 10]},
+        "scale": {"kind": "normal", "shape": [width], "mean": 1.5, "std": 0.5},
+    }
+    unused = {
+        "points" if arc else "arc",
+        *(() if attention == "content" else ("query",)),
+        "scale" if head == "free" else "head",
+    }
+    looks = {"q": "query.T", "k": "key.T"} if attention == "content" else {"q": {"b": [1, 0]}, "k": {"b": "key"}}
+    layer = {
+        "attention": {**looks, "o": "output.T", "scale": 8, "residual": "residual"},
+        "ffn": {"act": "relu", "up": {"w": "gates.T", "b": "bias"}, "down": "down.T"},
+    }
+    last = {"head": "head.T"} if head == "free" else {"norm": {"kind": "none", "gain": "scale"}, "head": embedding}
+    model = {"embedding": embedding, "rope": {"period": 12}, "layers": [layer], **last}
+    return {"numbers": {name: own for name, own in numbers.items() if name not in unused}, "model": model}
+
+
+LADDER: dict[str, str | dict[str, object]] = {
+    "gpt": "adder_gpt",
+    "tiny": "adder_tiny",
+    "free, width 3": reduced(3, head="free"),
+    "tied head": reduced(),
+    "attention by position": reduced(attention="position"),
+    "arc": reduced(arc=True, attention="position"),
+    "arc, one step": "adder_arc",
+    "ramp, one step": "adder_record",
+    "digits, one step": "adder_ramp",
 }
-"""The config of each size, and the changes to it; largest first."""
+"""The config of each size, or what it has instead of the numbers and the model of configs/adder_arc.yaml; largest
+first."""
+
+
+def config_of(label: str, settings: Sequence[str] = ()) -> AdderConfig:
+    """The config of a size, with settings key=value."""
+    rung = LADDER[label]
+    base = ROOT / "configs" / f"{rung if isinstance(rung, str) else 'adder_arc'}.yaml"
+    if isinstance(rung, str):
+        return load(AdderConfig, base, settings)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "config.yaml"
+        path.write_text(yaml.safe_dump(yaml.safe_load(base.read_text()) | rung, sort_keys=False))
+        return load(AdderConfig, path, settings)
 
 
 @exit_cleanly
@@ -52,9 +111,9 @@ def main(arguments: Sequence[str]) -> None:
     output = Path(outputs[-1] if outputs else "checkpoints")
     for seed in seeds:  # all sizes of a seed before the next one: a ladder that is cut short compares like with like
         for label in labels:
-            config, *changes = LADDER[label]
-            settings = [*changes, f"name={name(label, seed)}", f"seed={seed}", *overrides, "resume=true"]
-            adder(["train", str(ROOT / "configs" / f"{config}.yaml"), *settings])
+            config = config_of(label, [f"name={name(label, seed)}", f"seed={seed}", *overrides, "resume=true"])
+            if not (output / config.name / "summary.json").exists():
+                train_adder(config)
     report({label: [Run(output / name(label, seed)) for seed in seeds] for label in labels}, results)
 
 

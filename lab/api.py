@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
+from lab.adders import asking
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
@@ -25,7 +26,6 @@ from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem, task_of
 from lab.numbers.tasks import KNOWN, SUM, Task
 from lab.numbers.tasks import task as task_named
-from lab.smallest_adder import asking
 from lab.text import formats
 
 if TYPE_CHECKING:
@@ -261,13 +261,13 @@ def _notated(name: str, engine: NotatedEngine) -> Model:
 
 
 def engine_of(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
-    """The engine that a config describes, and a text that says what it runs on. The model may also be a smallest adder.
+    """The engine that a config describes, and a text that says what it runs on. The model may also be a declared adder.
 
     Raises ModelError or ConfigError if it cannot be made.
     """
     if isinstance(config, LocalEngineConfig) and asking.is_adder(folder := Path(sources.resolve(config.model.name))):
         asking.check_attention(config)
-        return asking.open_adder(folder), "cpu"
+        return asking.AdderEngine.of(folder), "cpu"
     return open_engine(config)
 
 
@@ -346,7 +346,8 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     Raises ModelError if the model cannot be opened or measured in this way, and ConfigError if a setting does not
     exist.
     """
-    from lab.probing.bridge import Subject, open_model
+    from lab.adders.probing import opened
+    from lab.probing.bridge import Subject
     from lab.probing.catalogue import INSTRUMENTS, Session
     from lab.probing.config import COMPETENCE, ProbeConfig
 
@@ -370,7 +371,7 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
     if not own and config.sums.template and sources.is_scratch(Path(sources.resolve(name))):
         raise ConfigError(f"template: {name} is a model from scratch, which is asked in its own notation: leave it out")
-    session = Session(own or open_model(name, config.sums.template), config)
+    session = Session(own or opened(name, config.sums.template), config)
     return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in (COMPETENCE, *config.instruments)})
 
 

@@ -97,7 +97,7 @@ def answer(model: "Model", question: str, look: Callable[[int, int], None] | Non
         print(given.text)
         shown = given.number in re.findall("[0-9]+", given.text)
         notes = [f"the number is {given.number}"] if given.number and not shown else []
-        if not given.number and model.engine.format.reverse in _NOTES:
+        if not notes and model.engine.format.reverse in _NOTES:
             notes = [_NOTES[model.engine.format.reverse]]
     else:
         print(f"{_number(given)} ({_verdict(given, asked.answer)})")

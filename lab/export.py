@@ -26,6 +26,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from lab.adders.config import AdderConfig
 from lab.command import entry_point, find_config, is_config, read_options
 from lab.config.commands import command_of
 from lab.config.finetuning import FinetuneConfig
@@ -34,18 +35,17 @@ from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, RunError, in_one_line
 from lab.runs import Run, put_in_place
-from lab.smallest_adder.config import AdderConfig
 
 
 class ExportOptions(Section):
     """What is written."""
 
     to: Literal["merged", "gguf", "adapter", "scratch", "data"] | None = None
-    """merged or gguf: the whole model. adapter: only the adapters. scratch: a model from scratch, or a smallest adder.
+    """merged or gguf: the whole model. adapter: only the adapters. scratch: a model from scratch, or an adder.
     data: what finetune trains on. The default is merged for a run of finetune, and scratch for one of pretrain or
     adder."""
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
-    """The dtype of the weights that are written. The default is bfloat16, and float32 for a smallest adder, which
+    """The dtype of the weights that are written. The default is bfloat16, and float32 for an adder, which
     cannot be rounded. Adapters are merged in float32 and rounded once."""
     push: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
     """A repository on the Hugging Face hub, owner/name, to which the folder is uploaded. It is created if there is
@@ -92,7 +92,7 @@ def _model(run: Path, folder: Path, options: ExportOptions) -> None:
     config: Any = load(_SCHEMAS[command], run / "config.yaml", [])
     with put_in_place(folder) as made:
         if adder:
-            from lab.smallest_adder.training import export as export_adder
+            from lab.adders.training import export as export_adder
 
             export_adder(run, config, made, folder, dtype)
         else:

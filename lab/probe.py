@@ -3,11 +3,11 @@
     lab probe CONFIG [key.sub=value ...]
     lab probe benchmark [CONFIG] [key.sub=value ...]
 
-Opens a run directory or a pretrained model in TransformerLens, checks that the opened model computes the same as the
-original, and measures it with each instrument of the config: where its heads attend, where the carry is, and what
-happens if either is changed. It writes every array with its axes and intervals (probe_<instrument>.json), tables, and
-one page with figures and attention patterns that opens offline. An instrument that fails does not stop the others. With
-resume=true, instruments that failed or are missing are run, and the others are not run again.
+Opens a run directory, a declared adder or a pretrained model in TransformerLens, checks that the opened model computes
+the same as the original, and measures it with each instrument of the config: where its heads attend, where the carry
+is, and what happens if either is changed. It writes every array with its axes and intervals (probe_<instrument>.json),
+tables, and one page with figures and attention patterns that opens offline. An instrument that fails does not stop the
+others. With resume=true, instruments that failed or are missing are run, and the others are not run again.
 
 `benchmark` measures the instruments instead, on adders whose circuits are known: how much of a circuit each one finds,
 and what it finds that is not there. It writes scores.csv and tables.md.
@@ -53,15 +53,15 @@ def check_template(subject: str, template: str) -> None:
 def probe(config: ProbeConfig) -> None:
     """Measures a model with the instruments of a config, and writes a run directory with tables and a page."""
     quiet_libraries()
+    from lab.adders.probing import opened
     from lab.drawing.terminal import end
-    from lab.probing.bridge import open_model
     from lab.probing.catalogue import Session
     from lab.probing.charts import table
     from lab.probing.report import page
     from lab.probing.report.assembly import circuit
     from lab.probing.report.verdicts import in_short
 
-    session = Session(open_model(config.subject, config.sums.template), config)
+    session = Session(opened(config.subject, config.sums.template), config)
     with config.open_run() as run:
         run.record_environment(device=str(session.subject.device))
         sections = [_measured(session, run, name) for name in (COMPETENCE, *config.instruments)]

@@ -259,9 +259,8 @@ def test_what_a_model_from_scratch_cannot_read_is_refused_for_the_reason_that_fi
 
 
 @pytest.mark.parametrize("text", ["a: [1", "- 1\n", "\xff", "", "model: 5\n", "[" * 5000])
-@pytest.mark.parametrize("name", ["adds-4-digits", "adder-gpt"])
-def test_a_broken_config_of_a_run_is_one_line_wherever_the_run_is_opened(name, text, tmp_path):
-    folder = shutil.copytree(sources.zoo()[f"zoo/{name}"], tmp_path / "run")
+def test_a_broken_config_of_a_run_is_one_line_wherever_the_run_is_opened(text, tmp_path):
+    folder = shutil.copytree(sources.zoo()["zoo/adds-4-digits"], tmp_path / "run")
     (folder / "config.yaml").write_bytes(text.encode("latin-1"))
     for opens in (lab.load, open_model, lambda name: load_any(ModelConfig(name=name))):
         with pytest.raises(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.adders.config import AdderConfig
 from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
 from lab.config.cost import CostConfig
 from lab.config.describing import help_text
@@ -17,7 +18,6 @@ from lab.config.schema import RunConfig, chosen
 from lab.numbers.sampling import Cell, block
 from lab.numbers.tasks import TASKS
 from lab.probing.config import BenchmarkConfig, ProbeConfig
-from lab.smallest_adder.config import AdderConfig
 from lab.sweeping.cells import trials
 from lab.sweeping.config import SweepConfig
 from lab.text.scratch_notation import notation_of
@@ -118,7 +118,7 @@ def test_configs_are_read_without_torch():
     rooms = ", ".join(
         (
             *(f"lab.config.{name}" for name in ("cost", "evaluation", "finetuning", "pretraining", "loading")),
-            *(f"lab.{room}.config" for room in ("smallest_adder", "probing", "sweeping")),
+            *(f"lab.{room}.config" for room in ("adders", "probing", "sweeping")),
         )
     )
     code = f"import sys, {rooms}; sys.exit('torch' in sys.modules)"

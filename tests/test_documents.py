@@ -104,7 +104,7 @@ def test_every_command_that_a_page_names_is_one_and_its_config_loads(page, name,
     if (
         name not in SCHEMAS
         or not words
-        or words[0].startswith(("-", "checkpoints", "verify", "leaderboard", "benchmark", "CONFIG"))
+        or words[0].startswith(("-", "checkpoints", "verify", "import", "leaderboard", "benchmark", "CONFIG"))
     ):
         return
     of_the_config = [word for word in words[1:] if not word.startswith(("-", *NOT_OF_THE_CONFIG)) and "..." not in word]

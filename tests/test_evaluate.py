@@ -364,7 +364,7 @@ def test_keys_that_would_do_nothing_for_a_model_from_scratch_are_refused(argumen
 
 
 @pytest.mark.parametrize("override", ["engine.spacing=3", "engine.far_at_most=16", "engine.clip_distance=9"])
-def test_a_smallest_adder_has_no_attention_to_change(arguments, tmp_path, capsys, override):
+def test_an_adder_has_no_attention_to_change(arguments, tmp_path, capsys, override):
     name = f"engine.model.name={ROOT / 'checkpoints' / 'zoo' / 'adder-8-parameters'}"
     with pytest.raises(SystemExit) as stopped:
         main(arguments(name, override))

@@ -263,17 +263,18 @@ def test_a_perfect_model_is_wrong_where_the_released_decoder_scrambles_three_dec
 
 
 def test_every_size_of_the_adders_ladder_is_a_config_and_smaller_than_the_one_before():
+    from lab.adders.config import AdderConfig
+    from lab.adders.count import count
     from lab.config.loading import load
-    from lab.smallest_adder.config import AdderConfig
-    from lab.smallest_adder.models import build
 
-    def sizes(ladder):
-        models = [load(AdderConfig, ROOT / "configs" / f"{config}.yaml", changes).model for config, *changes in ladder]
-        return [sum(parameter.numel() for parameter in build(model).parameters()) for model in models]
-
-    assert sizes(script("adder_sizes").LADDER.values()) == [2912, 228, 103, 45, 39, 22, 14, 8, 7]
-    plain = script("adder_plain").LADDER.values()
-    assert sizes(("adder_plain", *changes) for changes in plain) == [70, 64, 61, 58, 55, 47, 43, 39]
+    sizes = script("adder_sizes")
+    counted = [count(sizes.config_of(label).untrained).parameters for label in sizes.LADDER]
+    assert counted == [2912, 228, 103, 45, 39, 22, 14, 8, 7]
+    plain = [
+        load(AdderConfig, ROOT / "configs" / "adder_plain.yaml", words)
+        for words in script("adder_plain").LADDER.values()
+    ]
+    assert [count(config.untrained).parameters for config in plain] == [70, 64, 61, 58, 55, 47, 43, 39]
 
 
 @pytest.mark.slow

@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.parametrize(
     "left",
     [
-        "tests/smallest_adder/submissions/honest_bos.verdict.json",
-        "tests/smallest_adder/submissions/.honest_bos.verdict.json.new",  # of a process that was killed
+        "tests/adders/some.verdict.json",
+        "tests/adders/.some.verdict.json.new",  # of a process that was killed
         "nupa/test.json",  # --export as the README has it
         "leaderboard/leaderboard.md",
         "checkpoints/run/metrics.jsonl",

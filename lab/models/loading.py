@@ -60,14 +60,16 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     The base model of a run is loaded with the settings of the run's config, except those that `config` sets itself. It
     gets the swap with which its adapters were trained; `swaps.swap_of` gives the format in which to ask it.
     Raises ModelError if a run has no model (yet), if its base model is not available, or if the model is one from
-    scratch or a smallest adder.
+    scratch or an adder.
     """
     config = config.model_copy(update={"name": sources.resolve(config.name)})
     folder = Path(config.name)
     is_run = (folder / "config.yaml").is_file()
     if is_run:
         if Run(folder).command == "adder":
-            raise ModelError(f"{config.name}: only lab ask, lab.load, lab evaluate and lab adder open a smallest adder")
+            raise ModelError(
+                f"{config.name}: only lab ask, lab.load, lab evaluate, lab probe and lab adder open an adder"
+            )
         folder = folder / "model"
         if not folder.is_dir():
             raise ModelError(

@@ -17,20 +17,20 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lab.adders import leaderboard as adders
+from lab.adders.leaderboard import known
 from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.length_curves.tables import METRIC_NAMES
 from lab.benchmarks.nupa.summary import RANGES
 from lab.benchmarks.results import CostSummary
 from lab.drawing.tables import Table, counted, percent
 from lab.errors import RunError
-from lab.runs import Run, put_in_place
+from lab.runs import put_in_place
 from lab.site import overview, run_page, samples, series, training
 from lab.site.findings import Article, entries
 from lab.site.gather import Record
 from lab.site.overview import Best, Fold
 from lab.site.scripts import as_json, write_script
-from lab.smallest_adder import leaderboard as adders
-from lab.smallest_adder.stored_verdicts import known
 from lab.text.answers import ALL_READINGS
 
 MARK = '<meta name="generator" content="the number lab">'
@@ -217,16 +217,14 @@ def _entry(found: series.Series, run: int | None) -> dict[str, Any]:
 
 
 def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:
-    """The leaderboard of the submissions in runs and in the folder of experiments, and the published one. Each table
-    has its note."""
-    places = [(record, record.name, record.run.path / "submission.py") for record in records]
-    its_own = Record(Run(log), "experiments")
-    places += [(its_own, path.stem, path) for path in sorted(log.glob("*.py"))]
-    verdicts = {}
-    for record, name, path in places:
-        verdict = known(path) if path.is_file() else None
-        if verdict:
-            with record.noting(path.name):
-                adders.board({name: verdict})  # raises if the stored verdict is damaged
-                verdicts[name] = verdict
-    return [(adders.board(verdicts), adders.NOTE), (adders.published(), adders.SOURCE)] if verdicts else []
+    """The leaderboards of the adders in runs and in the folder of experiments, and the published one. Each table has
+    its note."""
+    places = [(record.name, record.run.path / "adder.json") for record in records]
+    places += [
+        (path.name.removesuffix(".json"), path)
+        for folder in (log, log / "results")
+        for path in sorted(folder.glob("*.*"))
+    ]
+    found = {name: known(path) for name, path in places if adders.looks_like_one(path)}
+    verdicts = {name: verdict for name, verdict in found.items() if verdict}
+    return adders.boards(verdicts) if verdicts else []

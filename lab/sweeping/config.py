@@ -10,13 +10,13 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
+from lab.adders.config import AdderConfig
 from lab.config.cost import CostConfig
 from lab.config.evaluation import EvaluateConfig
 from lab.config.finetuning import FinetuneConfig
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import FolderName, RunConfig, Section
 from lab.probing.config import ProbeConfig
-from lab.smallest_adder.config import AdderConfig
 
 
 class Command(NamedTuple):

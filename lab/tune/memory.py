@@ -7,7 +7,7 @@ Shapes: R rows of a forward pass, T tokens of the longest one.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from accelerate.utils import send_to_device
 
@@ -75,7 +75,7 @@ def needed(training: Training, rows: Sequence[Row], packing: int = 1, trained: i
 
 def kept_bytes(training: Training, rows: Sequence[Row]) -> int:
     """The bytes that a forward pass over these rows keeps for the backward pass, without the weights."""
-    inputs = send_to_device(training.collate(list(rows)), training.model.device)  # inputs of parts are nested
+    inputs: Any = send_to_device(training.collate(list(rows)), training.model.device)
     return kept_by(lambda: training.answer_loss(training.model, inputs), list(training.model.parameters()))
 
 

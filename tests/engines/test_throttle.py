@@ -4,12 +4,12 @@ import random
 from collections import Counter
 
 import pytest
-from tests.engines.rate_limited import Bucket, JumpingLoop, SimulatedEngine, refusal
 
 from lab.config.evaluation import EndpointConfig
 from lab.engines.engine import Request
 from lab.engines.throttle import Throttle
 from lab.errors import ModelError
+from tests.engines.rate_limited import Bucket, JumpingLoop, SimulatedEngine, refusal
 
 SHIPPED = EndpointConfig(base_url="http://127.0.0.1:1/v1", model="adder")
 

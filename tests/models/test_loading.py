@@ -111,7 +111,7 @@ def cut_in_half(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["adds-4-digits", "adder-gpt", "adder-8-parameters", "adds-in-prose"])
+@pytest.mark.parametrize("name", ["adds-4-digits", "adds-as-written", "adds-in-prose"])
 def test_weights_that_were_cut_off_are_one_line_that_names_the_file_and_says_how_to_make_it_again(
     name, tmp_path, capsys
 ):

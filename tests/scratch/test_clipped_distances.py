@@ -2,12 +2,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.scratch.test_llama import encode, tiny
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from lab.errors import ModelError
 from lab.scratch.clipped_distances import ClippedDistances
+from tests.scratch.test_llama import encode, tiny
 
 WIDTH = 8
 ROTARY = LlamaRotaryEmbedding(LlamaConfig(hidden_size=WIDTH, num_attention_heads=1, head_dim=WIDTH))

@@ -55,7 +55,7 @@ def test_every_command_that_trains_refuses_what_does_not_fit_and_writes_nothing(
     train, tmp_path, toy_model, monkeypatch, capsys
 ):
     monkeypatch.setattr(free_memory, "free_memory", lambda device: 1e5)
-    for module in ("lab.tune.memory", "lab.smallest_adder.groups"):
+    for module in ("lab.tune.memory", "lab.adders.groups"):
         __import__(module)
         monkeypatch.setattr(sys.modules[module], "free_memory", lambda device: 1e5)
     with pytest.raises(SystemExit) as ended:

@@ -1,0 +1,55 @@
+"""Declared adders that GPT-2 or Llama could compute are opened in TransformerLens with the same logits."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lab
+from lab.adders.probing import TemplateSums, open_adder
+from lab.adders.spec import load
+from lab.errors import ModelError, TaskError
+
+ROOT = Path(__file__).parents[2]
+RECORD = ROOT / "experiments" / "results" / "adder_47.json"
+
+
+def test_digits_are_found_by_the_templates():
+    written = TemplateSums(load(RECORD)).write(120, 9)
+    assert (written.a_at, written.b_at, written.answer_at) == ([1, 2, 3], [13], [24, 25, 26])
+    assert [written.ids[place] for place in (*written.a_at, *written.b_at, *written.answer_at)] == [0, 2, 1, 9, 9, 2, 1]
+    with pytest.raises(TaskError, match="at most 10 digits"):
+        TemplateSums(load(RECORD)).write(10**10, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [RECORD, ROOT / "checkpoints" / "zoo" / "adder-gpt"], ids=["llama", "gpt2"])
+def test_an_adder_is_opened_and_adds(path):
+    subject = open_adder(path)
+    sums = subject.sums([(1234567890, 9876543210), (5555555555, 4444444445), (12, 9)])
+    assert sums.read(subject.logits(sums)).exact_B.all()
+
+
+@pytest.mark.slow
+def test_the_instruments_measure_a_declared_adder():
+    probed = lab.probe(str(RECORD), ["alignment"], digits=[10], pairs=8)
+    assert "looks at the digit of a of the place that is written" in repr(probed)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda model: model["layers"].append({"attention": {}}), "layers other than attention and ffn in turn"),
+        (lambda model: model["layers"][0]["ffn"].update(post=True), "norms behind its layers"),
+        (lambda model: model["layers"][0]["ffn"].update(act="sin"), "activations or norms that differ"),
+        (lambda model: model["layers"][0]["attention"].update(alibi=1), "slopes"),
+        (lambda model: model.update(positions={"sinusoidal": 100}), "has neither"),
+        (lambda model: model.pop("rope"), "has neither"),
+    ],
+)
+def test_an_adder_that_is_neither_is_refused_with_the_reason(change, said, tmp_path):
+    value = json.loads(RECORD.read_text())
+    change(value["model"])
+    (tmp_path / "adder.json").write_text(json.dumps(value))
+    with pytest.raises(ModelError, match=said):
+        open_adder(tmp_path)
