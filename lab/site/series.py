@@ -1,9 +1,9 @@
 """What each model scored, in the form from which all charts are drawn.
 
 A series is one model in one setting: {task: {range: cell}} and {task: {length: cell}}. For each reading, in the order
-of ALL_READINGS, a cell contains three estimates in the order of METRICS, and nothing for a reading that was not made; if
-all readings agree, it contains the first alone. An estimate is [value, low, high, n], or None if it was not measured.
-The benchmarks of sums are treated like NUPA's tasks, but have only an exact match.
+of ALL_READINGS, a cell contains three estimates in the order of METRICS, and nothing for a reading that was not made;
+if all readings agree, it contains the first alone. An estimate is [value, low, high, n], or None if it was not
+measured. The benchmarks of sums are treated like NUPA's tasks, but have only an exact match.
 """
 
 import math
