@@ -83,7 +83,8 @@ class Model:
         return f"Model({self.name!r}: {self.description})"
 
     def ask(self, question: str) -> str:
-        """The model's answer to one question; "" if it gives none.
+        """The model's answer to one question; "" if it gives none, such as a whole number where a float is asked for.
+        `answer` then has its text.
 
         Args:
             question: an expression such as "12 + 34", "1.5e3 * 2.0e1" or "3/4 + 1/4", or the name of a task with its

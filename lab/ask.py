@@ -100,7 +100,7 @@ def answer(model: "Model", question: str, look: Callable[[int, int], None] | Non
         if not notes and model.engine.format.reverse in _NOTES:
             notes = [_NOTES[model.engine.format.reverse]]
     else:
-        print(f"{given.number or 'no answer'} ({_verdict(given, asked.answer)})")
+        print(f"{_number(given)} ({_verdict(given, asked.answer)})")
         notes = []
     if given.cut:
         notes.append(f"cut off after {given.tokens:,} tokens")
@@ -116,10 +116,15 @@ _NOTES = {
 }
 
 
+def _number(given: "Answer") -> str:
+    """The number that answers the question, or the text that has none."""
+    return given.number or (f"no answer in {given.text.strip()!r}" if given.text.strip() else "no answer")
+
+
 def _verdict(given: "Answer", right: str) -> str:
     """Whether an answer is right, and how it was written if that is not as people write numbers."""
     verdict = "right" if given.number == right else f"wrong: {right} is right"
-    return f"{verdict}; written {given.text.strip()}" if given.rewritten else verdict
+    return f"{verdict}; written {given.text.strip()}" if given.number and given.rewritten else verdict
 
 
 def attention(name: str) -> Callable[[int, int], None]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lab import distributed
 from lab.command import entry_point, read_config
 from lab.config.pretraining import PretrainConfig
-from lab.config.schema import ModelConfig
+from lab.config.schema import ModelConfig, chosen
 from lab.progress import quiet_libraries
 from lab.tune.checkpoints import undamaged
 from lab.tune.loggers import check_loggers
@@ -70,6 +70,8 @@ def pretrain(config: PretrainConfig) -> None:
         run.record_environment(device=pretrained.describe(model))
         if not run.model.exists():
             print(f"{config.model.size}: {model.parameters_without_embeddings():,} parameters without embeddings")
+            if ignored := ignored_keys(config):
+                print(ignored)
             train_from_scratch(training, run, on_the_way)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
@@ -82,6 +84,16 @@ def pretrain(config: PretrainConfig) -> None:
             if erasing:
                 print(f"tokens read again: {erasing.read:,}; reading whole rows would take {erasing.whole_rows:,}")
             report(config, run, benchmark, samples, probed=not model.config.has_own_attention)
+
+
+def ignored_keys(config: PretrainConfig) -> str:
+    """Says that data.variation.short_second, which many configs set, has no effect on the tasks; "" if it has one."""
+    from lab.numbers.additions import VARIED
+
+    short = config.data.variation.short_second
+    if not short or {task.key for task in chosen(config.data.tasks)} & {*VARIED}:
+        return ""
+    return f"data.variation.short_second={short:g} has no effect: it shortens numbers only in {', '.join(VARIED)}"
 
 
 def while_training(config: PretrainConfig, engine: "PlainEngine", notation: "ScratchNotation") -> "Measure | None":

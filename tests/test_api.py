@@ -210,6 +210,23 @@ def test_the_number_of_an_answer_is_shown_in_natural_order_without_padding(text,
     assert capsys.readouterr().out == f"{text}\n" + (f"(the number is {number})\n" if number and format else "")
 
 
+@pytest.mark.parametrize("rewritten", [True, False])
+@pytest.mark.parametrize(
+    ("text", "shown"), [(" 077", " in '077'"), ("I do\nnot know.", r" in 'I do\nnot know.'"), ("", ""), (" \n", "")]
+)
+def test_a_text_without_a_number_of_the_kind_that_is_asked_for_is_shown(text, shown, rewritten, toy, capsys):
+    from lab.ask import answer
+
+    class Silent:
+        tasks, caveat = toy.tasks, ""
+
+        def answer(self, question):
+            return lab.api.Answer(text, "", 5, False, rewritten)
+
+    answer(Silent(), "3.25 + 4.5 =", None)  # type: ignore[arg-type]
+    assert capsys.readouterr().out == f"no answer{shown} (wrong: 7.75 is right)\n"
+
+
 def test_an_answer_that_was_cut_off_and_what_the_model_cannot_do_are_said(capsys):
     from lab.ask import answer
 

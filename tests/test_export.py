@@ -1,5 +1,6 @@
 import json
 import shutil
+from typing import Any
 
 import huggingface_hub
 import pytest
@@ -12,7 +13,7 @@ from lab.config.schema import ModelConfig
 from lab.engines.local import LocalEngine
 from lab.export import main
 from lab.finetune import main as finetune
-from lab.models import loading
+from lab.models import loading, sources
 from tests.test_finetune import ROOT
 from tests.test_pretrain import run as pretrained
 
@@ -125,6 +126,68 @@ def test_adapters_alone_open_by_the_name_of_their_base_model(tuned, toy_model, t
     torch.testing.assert_close(opened(out), opened(tuned[name]))
     assert str(toy_model) in (out / "adapter_config.json").read_text()
     assert lab.load(str(out)).ask("12 + 34") == lab.load(str(tuned[name])).ask("12 + 34")
+
+
+@pytest.fixture
+def embedded(tuned, toy_model, tmp_path, monkeypatch):
+    """The runs of `tuned` as if their base were an embedded model that the hub knows as Owner/Toy."""
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(toy_model, tmp_path / "cache" / "toy")
+    monkeypatch.setitem(sources.EMBEDDED, "toy", sources.Embedded("toys==1", "", "toys/Toy.Q4_1.gguf", "Owner/Toy"))
+    runs = {name: shutil.copytree(run, tmp_path / "runs" / name) for name, run in tuned.items()}
+    for run in runs.values():
+        config = (run / "config.yaml").read_text()
+        assert str(toy_model) in config
+        (run / "config.yaml").write_text(config.replace(str(toy_model), "toy"))
+    return runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plain", "coupled"])
+def test_adapters_on_an_embedded_model_name_the_hubs_and_open_without_a_hub(embedded, tuned, tmp_path, name):
+    main([str(embedded[name]), str(tmp_path / "out"), "to=adapter", "dtype=float32"])
+    assert json.loads((tmp_path / "out" / "adapter_config.json").read_text())["base_model_name_or_path"] == "Owner/Toy"
+    torch.testing.assert_close(opened(tmp_path / "out"), opened(tuned[name]))
+
+
+def test_adapters_that_name_the_hubs_model_alone_are_not_opened_on_the_embedded_one(embedded, tmp_path):
+    """They may have been trained on weights that were not rounded."""
+    main([str(embedded["plain"]), str(tmp_path / "out"), "to=adapter"])
+    assert sources.base_of(tmp_path / "out") == "toy"
+    (tmp_path / "out" / "base.json").unlink()
+    assert sources.base_of(tmp_path / "out") == "Owner/Toy"
+
+
+@pytest.mark.slow
+def test_the_card_of_adapters_shows_how_peft_loads_them_and_that_computes_the_same(tuned, toy_model, tmp_path):
+    main([str(tuned["plain"]), str(tmp_path / "out"), "to=adapter", "dtype=float32"])
+    card = (tmp_path / "out" / "README.md").read_text()
+    shown = next(block for block in card.split("```python\n")[1:] if "peft" in block).partition("```")[0]
+    assert str(toy_model) in shown
+    made: dict[str, Any] = {}
+    exec(shown.replace('"out"', repr(str(tmp_path / "out"))), made)
+    torch.testing.assert_close(logits(made["model"].eval(), made["tokenizer"]), opened(tuned["plain"]))
+
+
+def test_the_card_of_adapters_on_an_embedded_model_says_what_the_lab_tuned(embedded, tmp_path):
+    main([str(embedded["plain"]), str(tmp_path / "out"), "to=adapter"])
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert 'AutoModelForCausalLM.from_pretrained("Owner/Toy")' in card
+    assert 'PeftModel.from_pretrained(base, "out")' in card
+    assert "Toy.Q4_1.gguf of toys==1, dequantized" in card
+    assert "Only the lab computes" not in card
+
+
+def test_the_card_of_adapters_with_parts_says_that_only_the_lab_computes_them(embedded, tmp_path):
+    main([str(embedded["coupled"]), str(tmp_path / "out"), "to=adapter"])
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "Only the lab computes this model" in card
+    assert "PeftModel" not in card
+
+
+def test_the_embedded_model_has_a_name_on_the_hub():
+    assert sources.hub_name("smollm2-135m-instruct") == "HuggingFaceTB/SmolLM2-135M-Instruct"
+    assert [sources.hub_name(name) for name in ("gpt2", "./folder")] == ["gpt2", "./folder"]
 
 
 def test_the_command_ask_says_when_a_model_writes_ones_digit_first(tuned, capsys):

@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from lab.ask import main as ask
+from lab.config.loading import load
+from lab.config.pretraining import PretrainConfig
 from lab.errors import LabWarning
-from lab.pretrain import main
+from lab.pretrain import ignored_keys, main
 from tests.records import records
 
 ROOT = Path(__file__).parents[1]
@@ -68,6 +70,29 @@ def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path,
     assert left.config.data.lengths == (1, 4)
     assert left.notation.vocabulary == left.model.config.vocabulary
     assert left.tokenizer.encode("1 2")[0] == left.model.config.bos_token_id
+
+
+IGNORED = "data.variation.short_second=0.2 has no effect: it shortens numbers only in add_integer, sub_integer"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "told"),
+    [
+        (["max_integer"], True),
+        (["digit_max_integer", "multiply_easy_integer"], True),
+        (["max_integer", "add_float"], False),
+    ],
+)
+def test_a_share_of_short_numbers_that_no_task_has_is_said_to_have_no_effect(tasks, told):
+    config = load(PretrainConfig, ROOT / "configs" / "scratch_add.yaml", [f"data.tasks={json.dumps(tasks)}"])
+    assert (IGNORED in ignored_keys(config)) == told
+    assert not ignored_keys(load(PretrainConfig, ROOT / "configs" / "many_tasks.yaml", []))
+
+
+@pytest.mark.slow
+def test_a_run_on_another_task_says_that_its_share_of_short_numbers_has_no_effect(tmp_path, capsys):
+    run(tmp_path, "data.tasks=[max_integer]")
+    assert IGNORED in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from torch import nn
 
 from lab.adders.spec import check
 from lab.errors import ModelError, in_one_line
+from lab.models.weight_files import check_whole
 
 PROMPT: Sequence[str | int] = (0, "a0..9", 0, 0, "b0..9", 0)
 ANSWER: Sequence[str | int] = ("s0..10",)
@@ -30,6 +31,7 @@ def from_folder(folder: Path, **templates: Any) -> dict[str, Any]:
     """
     from safetensors.torch import load_file
 
+    check_whole(folder)
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         weights = {name: tensor.float() for name, tensor in load_file(folder / "model.safetensors").items()}

@@ -190,6 +190,7 @@ class PretrainingDataConfig(Section):
     packing: int = Field(default=1, ge=1)
     """Number of problems in one sequence; later ones can attend to earlier ones."""
     variation: Variation = Variation()
+    """Without one of its tasks among `tasks`, only short_second can be set; it then has no effect."""
     curriculum: int = Field(default=1, ge=1)
     """Number of equally long stages in which the maximum length grows; 1 trains on all lengths from the first step."""
 
@@ -202,7 +203,7 @@ class PretrainingDataConfig(Section):
 
     @model_validator(mode="after")
     def _variation_of_additions(self) -> Self:
-        # other tasks ignore short_second, so that configs which set it can be used for them, too
+        # other tasks ignore short_second, and lab.pretrain says so: configs which set it can be used for them, too
         hard = self.variation.model_copy(update={"short_second": 0.0}) != Variation()
         if hard and not {task.key for task in chosen(self.tasks)} & {*VARIED}:
             raise ValueError(f"variation needs one of {', '.join(VARIED)} among tasks: add one, or leave variation out")

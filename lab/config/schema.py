@@ -175,8 +175,8 @@ class Variation(Section):
     """Share of problems in which many digits of the second number are 9 minus the digit of the first; the number of
     such digits is drawn for each problem."""
     short_second: float = Field(default=0, ge=0, le=1)
-    """Share of problems whose second number may have any length from 1 digit up. In the others, it has at least half as
-    many digits as the first."""
+    """Share of problems whose second number may have any length from 1 digit up; it is then never 0. In the others, it
+    has at least half as many digits as the first."""
     nines: float = Field(default=0, ge=0, le=1)
     """Share of problems whose first number is all nines, so that a carry runs through all of it."""
 

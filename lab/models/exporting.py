@@ -1,7 +1,8 @@
 """Exports the models of runs: as files that other programs read, or as small folders that the lab opens.
 
 A tuned model:
-    adapter   the adapters (PEFT) with the swap they need; a tenth of a run's size
+    adapter   the adapters (PEFT) with the swap they need and the name that their base has on the hub; a tenth of a
+              run's size
     merged    the whole model with its tokenizer, in Hugging Face's layout
 A model from scratch:
     scratch   its weights, notation and config
@@ -10,6 +11,7 @@ A model from scratch:
 import json
 import math
 import shutil
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,8 @@ from lab.config.pretraining import SIZES, PretrainConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import ModelError
 from lab.models import loading, swaps
-from lab.models.sources import ZOO
+from lab.models.sources import BASE, EMBEDDED, ZOO, hub_name
+from lab.models.weight_files import check_whole
 from lab.numbers.additions import unequal_pairs
 from lab.numbers.sampling import Cell, problem
 
@@ -44,12 +47,13 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, made: Pa
         folder: what `made` will be renamed to; the exported model has the name of this folder.
         dtype: the dtype of the weights that are written, a key of DTYPES.
 
-    Raises ModelError if the run has no model, if `to` is not for such a run, or if the run's network is not that of its
-    base model, so that other programs would compute something else.
+    Raises ModelError if the run has no model or a damaged one, if `to` is not for such a run, or if the run's network
+    is not that of its base model, so that other programs would compute something else.
     """
     scratch = isinstance(config, PretrainConfig)
     if not (run / "model" / ("config.json" if scratch else "adapter_config.json")).is_file():
         raise ModelError(f"{run}: this run has no model; its training has not finished, or it does not train one")
+    check_whole(run / "model")
     if scratch != (to == "scratch"):
         what, allowed = ("from scratch", "scratch") if scratch else ("tuned", "merged or adapter")
         raise ModelError(f"{run}: a model {what} is exported with to={allowed}")
@@ -78,8 +82,11 @@ def _adapter(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype
     weights = load_file(run / "model" / "adapter_model.safetensors")
     save_file({name: weight.to(dtype) for name, weight in weights.items()}, folder / "adapter_model.safetensors")
     facts = json.loads((run / "model" / "adapter_config.json").read_text())
+    base = config.model.name
     # PEFT records where the base model lay on this machine
-    (folder / "adapter_config.json").write_text(json.dumps(facts | {"base_model_name_or_path": config.model.name}))
+    (folder / "adapter_config.json").write_text(json.dumps(facts | {"base_model_name_or_path": hub_name(base)}))
+    if base in EMBEDDED:
+        (folder / BASE).write_text(json.dumps({"name": base}))
     if (run / "model" / swaps.FILE).is_file():
         shutil.copy(run / "model" / swaps.FILE, folder)
 
@@ -126,6 +133,8 @@ def card(run: Path, config: FinetuneConfig | PretrainConfig, to: str, name: str)
         lines += ["", f"> {said}"]
     opened = _OPENED[to].format(name=name, question=_question(config))
     lines += ["", f"```python\n{opened}\n```"]
+    if isinstance(config, FinetuneConfig) and to == "adapter":
+        lines += ["", _without_the_lab(config, name)]
     if (run / "table.md").is_file():
         lines += ["", table, "", (run / "table.md").read_text(encoding="utf-8").rstrip()]
     lines += ["", "## How it was trained", "", f"```yaml\n{dump(config).rstrip()}\n```"]
@@ -143,6 +152,38 @@ _OPENED = {
     "merged": 'from transformers import pipeline\n\nmodel = pipeline("text-generation", "{name}")',
     "scratch": 'import lab\n\nmodel = lab.load("{name}")\nmodel.ask("{question}")',
 }
+
+
+def _without_the_lab(config: FinetuneConfig, name: str) -> str:
+    """How PEFT loads the adapters, and what it does not know about them."""
+    if config.swap.of_model:
+        return _ONLY_HERE
+    base = config.model.name
+    shown = f"PEFT opens it, too:\n\n```python\n{_PEFT.format(base=hub_name(base), name=name)}\n```"
+    return f"{shown}\n\n{_rounded(base)}".rstrip()
+
+
+_ONLY_HERE = (
+    "Only the lab computes this model: PEFT knows neither its parts nor its tokens, and would open another one."
+)
+_PEFT = """from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+base = AutoModelForCausalLM.from_pretrained("{base}")
+model = PeftModel.from_pretrained(base, "{name}")
+tokenizer = AutoTokenizer.from_pretrained("{base}")"""
+
+
+def _rounded(base: str) -> str:
+    """What the lab tuned, if that is not quite what the hub has; else ""."""
+    if base not in EMBEDDED:
+        return ""
+    source = EMBEDDED[base]
+    said = (
+        f"The base that the lab tuned is {Path(source.member).name} of {source.requirement}, dequantized. The hub's "
+        "weights were not rounded in this way, so some answers may differ; `lab.load` opens the base that was tuned."
+    )
+    return textwrap.fill(said, 120)
 
 
 def _swap(config: FinetuneConfig | PretrainConfig) -> Swap:

@@ -11,7 +11,8 @@ from lab.errors import ModelError
 
 _BESIDE = 2.0
 """Peak memory, as a multiple of what is kept: masks and the gradients of activations come on top, and a cache is
-copied. In seven trainings on a CPU, the peak was 1.2 to 2.3 times what a step keeps for its backward pass."""
+copied. In nine trainings on a CPU, the peak was 0.75 to 2.3 times what a step keeps for its backward pass; in the
+smallest of them, fixed costs dominate."""
 OPTIMIZER = 12
 """Bytes for each trained weight: its gradient and the two running means of Adam, in float32."""
 _WORTH_SAYING = 0.5
@@ -22,7 +23,7 @@ def check_free(kept: float, free: float, what: str, advice: Callable[[], str]) -
     """Refuses what needs more bytes than are free, and says in one line if it needs much of them.
 
     Args:
-        kept: bytes that it keeps at the same time, which is less than it needs at its peak.
+        kept: bytes that it keeps at the same time, as a rule less than it needs at its peak.
         free: bytes that are free.
         what: what keeps them, in words.
         advice: says what to change.

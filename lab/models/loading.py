@@ -18,6 +18,7 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError, mistakes
 from lab.graft.llama import GraftedLlama
 from lab.models import adapters, pretrained, sources, swaps
+from lab.models.weight_files import check_whole
 from lab.runs import Run
 from lab.scratch.llama import NumberLlama
 from lab.text.scratch_notation import ScratchNotation, notation_of
@@ -78,7 +79,8 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     _check_that_it_reads_text(config.name, folder)
     if not (folder / "adapter_config.json").is_file():
         return pretrained.load(config.model_copy(update={"name": str(folder)}) if is_run else config)
-    base = _base_of_run(config) if is_run else _base_of_adapter(config, folder)
+    check_whole(folder)  # now, and not after the base model is loaded
+    base = _base_of_run(config) if is_run else config.model_copy(update={"name": sources.base_of(folder)})
     model, tokenizer = swaps.load(base, swaps.recorded(folder))
     return adapters.for_inference(adapters.load(model, folder), base.quantization != "none"), tokenizer
 
@@ -134,11 +136,3 @@ def _base_of_run(config: ModelConfig) -> ModelConfig:
         raise ModelError(f"{run / 'config.yaml'}: names no base model: model: {mistakes(error)[0]}") from None
     said = {key: getattr(config, key) for key in config.model_fields_set - {"name"}}
     return trained_on.model_copy(update=said)
-
-
-def _base_of_adapter(config: ModelConfig, folder: Path) -> ModelConfig:
-    try:
-        name = json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"]
-    except (ValueError, KeyError) as error:
-        raise ModelError(f"{folder}/adapter_config.json names no base model: {error}") from None
-    return config.model_copy(update={"name": name})

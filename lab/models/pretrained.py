@@ -17,6 +17,7 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError, in_one_line
 from lab.graft.llama import GraftedLlama
 from lab.models.sources import EMBEDDED, locate
+from lab.models.weight_files import AGAIN, check_whole
 
 _ADVICE = f"a model that needs no hub is {next(iter(EMBEDDED))}"
 
@@ -35,6 +36,7 @@ def load(config: ModelConfig, parts: Parts | None = None) -> tuple[PreTrainedMod
     if device.type == "cuda":
         # For the whole process: cuDNN's attention makes a plan for each length, and each decoding step has a new one.
         torch.backends.cuda.enable_cudnn_sdp(False)
+    check_whole(Path(path), f"remove {path} to fetch it again" if config.name in EMBEDDED else AGAIN)
     try:
         _check_hub(path)
         tokenizer = AutoTokenizer.from_pretrained(path)

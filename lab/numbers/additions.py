@@ -118,7 +118,8 @@ def vary(item: Problem, carries: float, short_second: float, nines: float, seed:
         item: the problem.
         carries: probability that some digits of the second number become 9 minus those of the first, unless the first
             becomes all nines.
-        short_second: probability that the second number gets a random length, from 1 to that of the first.
+        short_second: probability that the second number gets a random length, from 1 to that of the first. It is never
+            0.
         nines: probability that the first number becomes all nines.
         seed: selects the stream of draws.
         index: the problem's number in the stream.

@@ -31,6 +31,7 @@ from lab.site.findings import Article, entries
 from lab.site.gather import Record
 from lab.site.overview import Best, Fold
 from lab.site.scripts import as_json, write_script
+from lab.text.answers import ALL_READINGS
 
 MARK = '<meta name="generator" content="the number lab">'
 """Marks a site of the lab, which may be replaced. A folder without this mark is never changed."""
@@ -123,6 +124,7 @@ def render(shown: Shown) -> str:
     constants = {
         "metrics": [{"key": key, "name": name} for key, name in METRIC_NAMES.items()],
         "ranges": RANGES,
+        "readings": ALL_READINGS,
         "outcomes": samples.OUTCOMES,
         "quantities": training.QUANTITIES,
         "tasks": series.task_rows(),
@@ -211,7 +213,7 @@ def _write_training(number: int, record: Record, folder: Path) -> bool:
 
 def _entry(found: series.Series, run: int | None) -> dict[str, Any]:
     shared = {"label": found.label, "benchmark": found.benchmark, "run": run, "trained": found.trained}
-    return {**shared, "ranges": found.ranges, "tasks": list(found.lengths or found.ranges)}
+    return {**shared, "ranges": found.ranges, "readings": found.readings, "tasks": list(found.lengths or found.ranges)}
 
 
 def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:

@@ -1,12 +1,13 @@
 """What each model scored, in the form from which all charts are drawn.
 
-A series is one model in one setting: {task: {range: cell}} and {task: {length: cell}}. For each reading (strict, then
-loose if it differs), a cell contains three estimates in the order of METRICS. An estimate is [value, low, high, n], or
-None if it was not measured. The two benchmarks of sums are treated like NUPA's tasks, but have only an exact match.
+A series is one model in one setting: {task: {range: cell}} and {task: {length: cell}}. For each reading, in the order
+of ALL_READINGS, a cell contains three estimates in the order of METRICS, and nothing for a reading that was not made;
+if all readings agree, it contains the first alone. An estimate is [value, low, high, n], or None if it was not
+measured. The benchmarks of sums are treated like NUPA's tasks, but have only an exact match.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -17,7 +18,7 @@ from lab.errors import RunError
 from lab.numbers.metrics import METRICS
 from lab.numbers.tasks import SUM, TASKS
 from lab.site.gather import Record
-from lab.text.answers import READINGS
+from lab.text.answers import ALL_READINGS, READINGS
 
 Cells: TypeAlias = dict[str, dict[str, list[Any]]]
 
@@ -36,6 +37,8 @@ class Series:
     """The shortest and longest trained length in digits; None if that is unknown or differs between tasks."""
     ranges: Cells = field(default_factory=dict)
     lengths: Cells = field(default_factory=dict)
+    readings: list[str] = field(default_factory=list)
+    """The readings of its cells, in the order of ALL_READINGS."""
 
 
 def task_rows() -> list[dict[str, Any]]:
@@ -99,6 +102,7 @@ def _nupa(series: Series, summary: Mapping[str, Any]) -> Series:
             found = figures.get(part, {})
             cells = {name: _cell(found[name]) for name in names or sorted(found, key=int) if name in found}
             into[key] = {name: cell for name, cell in cells.items() if cell}
+            _note_readings(series, found.values())
     return series
 
 
@@ -110,13 +114,25 @@ def _lengths(series: Series, summary: Mapping[str, Any]) -> Series:
 
 def _sums(series: Series, summary: Mapping[str, Any]) -> Series:
     found = summary["by_digits"]
-    series.lengths[series.benchmark] = {
-        length: _cell({reading: {"exact_match": found[length].get(reading)} for reading in READINGS})
-        for length in sorted(found, key=int)
+    cells = {
+        length: {name: {"exact_match": rates.get(name)} for name in ALL_READINGS if name in READINGS or name in rates}
+        for length, rates in found.items()
     }
+    series.lengths[series.benchmark] = {length: _cell(cells[length]) for length in sorted(cells, key=int)}
+    _note_readings(series, cells.values())
     return series
 
 
+def _note_readings(series: Series, cells: Iterable[Mapping[str, Any]]) -> None:
+    made = {*series.readings}.union(*cells)
+    series.readings = [name for name in ALL_READINGS if name in made]
+
+
 def _cell(readings: Mapping[str, Any]) -> list[Any]:
-    cell = [[estimate(readings[name].get(metric)) for metric in METRICS] for name in READINGS if name in readings]
-    return cell[:1] if len(cell) == 2 and cell[0] == cell[1] else cell
+    cell = {
+        name: [estimate(readings[name].get(metric)) for metric in METRICS] for name in readings if name in ALL_READINGS
+    }
+    if len({*map(repr, cell.values())}) == 1:
+        return list(cell.values())[:1]
+    last = max(map(ALL_READINGS.index, cell), default=-1)
+    return [cell.get(name, []) for name in ALL_READINGS[: last + 1]]

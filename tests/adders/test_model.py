@@ -159,6 +159,19 @@ def test_an_encoder_of_torch_is_declared_with_the_same_logits(first, act):
     torch.testing.assert_close(built(IDS), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_weights_of_a_folder_that_were_cut_off_are_one_line(tmp_path):
+    from safetensors.torch import save_file
+
+    save_file({"x": torch.zeros(100)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    (tmp_path / "model.safetensors").write_bytes((tmp_path / "model.safetensors").read_bytes()[:200])
+    with pytest.raises(
+        ModelError, match=r"model\.safetensors cannot be loaded: it is damaged or incomplete"
+    ) as refused:
+        from_folder(tmp_path)
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("files", "said"),
     [

@@ -1,12 +1,16 @@
+import shutil
+
 import pytest
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
+from lab.ask import main as ask
 from lab.config.finetuning import LoraConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
-from lab.models import adapters, loading, pretrained
+from lab.export import main as export
+from lab.models import adapters, loading, pretrained, sources
 
 
 @pytest.fixture
@@ -97,3 +101,45 @@ def test_what_is_no_run_of_pretrain_is_one_line(tmp_path):
     (tmp_path / "config.yaml").write_text("name: x\nengine: {kind: local}\n")
     with pytest.raises(ModelError, match=r"config\.yaml: not a config of lab\.pretrain"):
         loading.load_scratch(tmp_path)
+
+
+def cut_in_half(folder):
+    """The weight file of a folder, cut in half."""
+    [file] = folder.rglob("*.safetensors")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    return file
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["adds-4-digits", "adds-as-written", "adds-in-prose"])
+def test_weights_that_were_cut_off_are_one_line_that_names_the_file_and_says_how_to_make_it_again(
+    name, tmp_path, capsys
+):
+    folder = shutil.copytree(sources.zoo()[f"zoo/{name}"], tmp_path / "copied")
+    file = cut_in_half(folder)
+    for command, arguments in ((ask, [str(folder), "12 + 34"]), (export, [str(folder), str(tmp_path / "out")])):
+        if command is export and name == "adds-in-prose":
+            continue  # it is not a run
+        with pytest.raises(SystemExit) as stopped:
+            command(arguments)
+        told = capsys.readouterr().err
+        assert (stopped.value.code, told.strip().count("\n")) == (2, 0)
+        assert str(file) in told
+        assert "export or train the model again" in told
+        assert "smollm2" not in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_whole_model_that_was_cut_off_is_told_like_any_other_and_an_embedded_one_is_fetched_again(
+    toy_model, tmp_path, monkeypatch
+):
+    folder = shutil.copytree(toy_model, tmp_path / "cache" / "toy")
+    file = cut_in_half(folder)
+    with pytest.raises(ModelError, match="export or train the model again") as caught:
+        pretrained.load(ModelConfig(name=str(folder)))
+    assert str(file) in str(caught.value)
+    (folder / "tokenizer_config.json").touch()
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(sources.EMBEDDED, "toy", sources.Embedded("toys==1", "", "Toy.gguf"))
+    with pytest.raises(ModelError, match=rf"remove {folder} to fetch it again"):
+        pretrained.load(ModelConfig(name="toy"))

@@ -15,7 +15,7 @@ from lab.models import sources
 from lab.models.swaps import FILE, recorded
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import posed
-from lab.numbers.tasks import TASKS
+from lab.numbers.tasks import SUM, TASKS
 
 
 @pytest.fixture(autouse=True)
@@ -92,11 +92,46 @@ def test_a_model_is_right_at_all_pairs_of_lengths_that_its_card_claims(name, tas
     assert {pair: share for pair, share in sides(name, task, digits).items() if share < 0.9} == {}
 
 
+def float_number(whole: int, decimals: int, index: int) -> str:
+    """A float with so many digits before and after its point, the last of them not 0."""
+    return f"{number(whole, index)}.{str(number(decimals, index + 7)).zfill(decimals)[:-1]}{1 + index % 9}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("digits", [1, 4, 12])
+def test_the_adder_of_floats_is_right_at_all_pairs_of_lengths_before_and_after_the_point(digits):
+    asked, places = [], []
+    for pair in (pair for short in range(1, digits + 1) for pair in {(digits, short), (short, digits)}):
+        for index in range(12):
+            others = [random.Random(f"{pair} {index} {side}").randint(1, digits) for side in range(2)]
+            for place, lengths in (
+                ("before", zip(pair, others, strict=True)),
+                ("after", zip(others, pair, strict=True)),
+            ):
+                a, b = (float_number(*both, index + 3 * side) for side, both in enumerate(lengths))
+                asked.append(posed(TASKS["add_float"], a, b, digits))
+                places.append((place, pair))
+    samples = lab.evaluate("zoo/adds-floats", asked).samples
+    assert [where for where, sample in zip(places, samples, strict=True) if not sample.right] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("digits", [5, 12])
+def test_the_model_of_long_sums_is_right_at_all_pairs_of_lengths_and_all_numbers_of_terms(digits):
+    pairs = [pair for short in range(digits + 1) for pair in {(digits, short), (short, digits)}]
+    terms = [[number(left, index), number(other, index + 3)] for left, other in pairs for index in range(4)]
+    for count in range(3, digits + 1):
+        lengths = [random.Random(f"{count} {place}").randint(0, digits) for place in range(count - 1)]
+        terms.append([number(length, place) for place, length in enumerate([digits, *lengths])])
+    asked = [posed(SUM, "+".join(map(str, one)), None, digits) for one in terms]
+    assert [sample.problem.a for sample in lab.evaluate("zoo/long-sums", asked).samples if not sample.right] == []
+
+
 def test_every_model_from_scratch_that_adds_or_subtracts_is_asked_or_its_card_says_what_it_cannot_do():
-    asked = {f"zoo/{name}" for name, *_ in CLAIMS}
+    asked = {"zoo/adds-floats", "zoo/long-sums", *(f"zoo/{name}" for name, *_ in CLAIMS)}
     for name, folder in sources.zoo().items():
         said = (folder / "README.md").read_text()
-        trained = "- add_integer\n" in said or "- sub_integer\n" in said
+        trained = any(f"- {task}\n" in said for task in ("add_integer", "sub_integer", "add_float", "sum_integers"))
         assert not trained or name in asked or sources.caveat(folder), name
 
 
@@ -239,6 +274,16 @@ def test_the_pretrained_adder_adds_in_words():
 @pytest.mark.slow
 def test_the_pretrained_adder_that_reverses_nothing_carries_through_sixty_digits():
     assert lab.load("zoo/adds-as-written-smollm2").ask(f"{'9' * 60} + 1") == str(10**60)
+
+
+@pytest.mark.slow
+def test_the_twin_without_locality_is_weak_on_nines_as_its_card_says():
+    model, largest = lab.load("zoo/adds-10-without-locality"), 10**10 - 1
+    pairs = [[largest - random.Random(index + side).randrange(100) for index in range(200)] for side in (0, 1000)]
+    asked = [posed(TASKS["add_integer"], str(a), str(b), 10) for a, b in zip(*pairs, strict=True)]
+    right = sum(sample.right for sample in lab.evaluate(model, asked).samples)
+    assert model.ask(f"{largest} + {largest}") != str(2 * largest)
+    assert f"{right} of 200" in sources.caveat(sources.zoo()["zoo/adds-10-without-locality"])
 
 
 def test_a_name_that_the_zoo_does_not_have_is_refused_with_those_that_it_has():

@@ -66,6 +66,13 @@ def test_a_variation_varies_as_often_as_it_says():
     assert sum(vary(item, 0, 0, 0, 0, i).answer == item.answer for i, item in enumerate(drawn)) == 400
 
 
+def test_a_number_that_is_shortened_is_never_zero():
+    drawn = [problem(Cell(TASKS["add_integer"], 8), "train", 0, index) for index in range(1000)]
+    varied = [vary(item, 0, 1, 0, 0, index) for index, item in enumerate(drawn)]
+    assert sum(len(part) == 1 for item in varied for part in (item.a, str(item.b))) > 80
+    assert not any("0" in (item.a, item.b) for item in varied)
+
+
 def test_other_tasks_are_not_varied():
     item = problem(Cell(TASKS["max_integer"], 5), "train", 0, 0)
     assert vary(item, 1, 1, 1, 0, 0) is item

@@ -140,6 +140,29 @@ def test_models_tasks_metric_and_kind_of_chart_can_be_chosen(open_page):
     assert "0.5 (0.1-1.5), n = 36" in view.locator("table").inner_text()
 
 
+def test_charts_offer_the_readings_that_the_runs_have(open_page, log, tmp_path):
+    parts = {
+        name: nupa_part(right, 36, (3, 4))["strict"] for name, right in (("strict", 9), ("loose", 18), ("final", 27))
+    }
+    part = {"lengths": [3, 4], "asked": 36, "api_errors": 0, **parts}
+    summary = {"version": 1, "nupa": {"add_integer": {"ranges": {"S": part}, "domains": {}, "lengths": {}}}}
+    write_run(tmp_path / "runs", "read", NUPA, summary=summary)
+    url = report([tmp_path / "runs"], tmp_path / "report", log).as_uri()
+    for view in ("performance", "heatmap"):
+        page = open_page(view, url=url)
+        choice = page.locator(f"#{view}-choosers").get_by_label("Reading")
+        assert choice.locator("option").evaluate_all("found => found.map(one => one.value)") == [
+            "strict",
+            "loose",
+            "final",
+        ]
+        choice.select_option("final")
+        page.wait_for_function(READY)
+        assert "final reading" in page.locator(f"#{view}-view").inner_text()
+        assert "reading=final" in page.url
+    assert "75" in page.locator("#heatmap-view td").first.inner_text()
+
+
 def test_a_damaged_run_is_said_to_be_damaged_and_not_plotted_first(open_page, log, tmp_path):
     add = {"ranges": {"S": nupa_part(3, 36, (3, 4))}, "domains": {}, "lengths": {}}
     summary = {"version": 1, "nupa": {"add_integer": add}}

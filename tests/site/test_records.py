@@ -142,6 +142,17 @@ def test_a_summary_becomes_cells_and_another_version_is_said_to_be_one(runs):
         series.of_record(found["old"])
 
 
+def test_a_cell_has_a_place_for_each_reading_that_was_made(tmp_path):
+    right, wrong = nupa_part(36, 36, (3, 4))["strict"], nupa_part(0, 36, (3, 4))["strict"]
+    part = {"strict": wrong, "loose": wrong, "released": right}
+    summary = {"version": 1, "nupa": {"add_integer": {"ranges": {"S": part}, "domains": {}, "lengths": {}}}}
+    write_run(tmp_path, "read", NUPA, summary=summary)
+    ((found,),) = map(series.of_record, gather([tmp_path]))
+    (cell,) = found.ranges["add_integer"].values()
+    assert found.readings == ["strict", "loose", "released"]
+    assert [place[0][0] if place else None for place in cell] == [0, 0, None, 1]
+
+
 def test_what_was_not_measured_is_none_and_never_zero():
     assert series.estimate(None) is None
     assert series.estimate({"value": math.nan, "low": 0, "high": 1, "n": 3}) is None

@@ -209,6 +209,11 @@ def _path_patching(trial: Trial) -> Scores:
     return trial.edges(effect.value)
 
 
+def _along_path(trial: Trial) -> Scores:
+    steps = max(2, trial.steps)
+    return trial.edges(edges.attribute(trial.adder, trial.minimal, steps, along_path=True).value)
+
+
 def _random_nodes(trial: Trial) -> Scores:
     drawn = np.random.default_rng(trial.seed).random(len(trial.adder.components))
     return trial.nodes(dict(zip(trial.adder.components, drawn, strict=True)))
@@ -300,6 +305,7 @@ CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
     "path patching (edges)": _path_patching,
     "EAP (edges)": lambda trial: trial.edges(edges.attribute(trial.adder, trial.minimal).value),
     "EAP-IG (edges)": lambda trial: trial.edges(trial.eap_ig),
+    "EAP-IG along the path (edges)": _along_path,
     "random scores (edges)": _random_edges,
     "alignment (heads)": _aligned,
     "difference of means (direction)": partial(_direction, "difference of means"),

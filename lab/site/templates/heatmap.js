@@ -12,13 +12,13 @@ function openHeatmap(_, chosen) {
   if (!options.length) { choosers.replaceChildren(absent()); return; }
   if (!choosers.children.length || chosen.size) {
     const named = (key) => placesIn(chosen, key, MODELS)?.find((place) => options.some(([one]) => one === place));
-    Object.assign(state, { b: named("minus") ?? "", metric: METRICS.find((key) => key === chosen.get("metric")) ?? "exact_match", reading: chosen.get("reading") === "loose" ? "loose" : "strict" });
+    Object.assign(state, { b: named("minus") ?? "", metric: METRICS.find((key) => key === chosen.get("metric")) ?? "exact_match", reading: READINGS.find((name) => name === chosen.get("reading")) ?? "strict" });
     state.a = named("model") ?? telling(1).find((place) => options.some(([key]) => key === place)) ?? options[0][0];
     choosers.replaceChildren(
       choice("Model", options, state.a, (value) => { state.a = value; changed(); }),
       choice("Minus", [["", "nothing: the model itself"], ...options], state.b, (value) => { state.b = value; changed(); }),
       choice("Metric", DATA.metrics.map(({ key, name }) => [key, name]), state.metric, (value) => { state.metric = value; changed(); }),
-      choice("Reading", [["strict", "strict"], ["loose", "loose"]], state.reading, (value) => { state.reading = value; changed(); }));
+      choice("Reading", READINGS.map((name) => [name, name]), state.reading, (value) => { state.reading = value; changed(); }));
   }
   draw();
 }

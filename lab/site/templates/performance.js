@@ -4,9 +4,13 @@ const TASKS = new Map(DATA.tasks.map((task) => [task.key, task]));
 const taskName = (key) => (TASKS.has(key) ? (TASKS.get(key).name === key ? key : `${TASKS.get(key).name.replaceAll("_", " ")}${Object.keys(TASKS.get(key).ranges).length ? `, ${TASKS.get(key).representation}` : ""}`) : key.replaceAll("_", " "));
 const METRICS = DATA.metrics.map(({ key }) => key);
 const metricName = (key) => DATA.metrics.find((metric) => metric.key === key).name;
-const readingPlace = (cell, reading) => (reading === "loose" && cell.length > 1 ? 1 : 0);
+/** A cell has one entry for all readings if they agree. */
+const readingPlace = (cell, reading) => (cell.length > 1 ? DATA.readings.indexOf(reading) : 0);
 const estimateIn = (cell, metric, reading) => cell?.[readingPlace(cell, reading)]?.[METRICS.indexOf(metric)] ?? null;
 const withScores = DATA.series.filter((one) => one.tasks.length);
+/** Strict and loose, and what else some model was read by. */
+const READINGS = DATA.readings.filter((name) => ["strict", "loose"].includes(name) || withScores.some((one) => one.readings.includes(name)));
+const READING_NAMES = { strict: "strict: the answer comes first", loose: "loose: the answer comes anywhere", final: "final: the message ends with the answer", released: "released: as the paper’s code reads it" };
 const MODELS = distinct(withScores.map((one) => one.label));
 const seriesOptions = () => withScores.map((one, place) => [place, one.label]);
 /** Indices of the series to show first: undamaged runs with the most tasks by range, or else just the first series. */
@@ -36,7 +40,7 @@ function openPerformance(_, chosen) {
       (said?.map((place) => known[place]) ?? known).forEach((one) => state[key].add(one));
     }
     state.metric = METRICS.find((key) => key === chosen.get("metric")) ?? state.metric;
-    for (const [key, known] of [["reading", ["strict", "loose"]], ["by", ["range", "length"]]]) state[key] = known.find((one) => one === chosen.get(key)) ?? state[key];
+    for (const [key, known] of [["reading", READINGS], ["by", ["range", "length"]]]) state[key] = known.find((one) => one === chosen.get(key)) ?? state[key];
     const changed = () => {
       const some = Object.entries(all).map(([key, known]) => [key, state[key].size === known.length ? "" : [...state[key]]]);
       keepInAddress("performance", "", { model: [...state.series].map((place) => MODELS[place]), ...Object.fromEntries(some), metric: state.metric, reading: state.reading, by: state.by });
@@ -48,7 +52,7 @@ function openPerformance(_, chosen) {
       checks("Representations", forms.map((form) => [form, form]), state.representations, changed),
       checks("Ranges", DATA.ranges.map((name) => [name, name]), state.ranges, changed),
       choice("Metric", DATA.metrics.map(({ key, name }) => [key, name]), state.metric, (value) => { state.metric = value; changed(); }),
-      choice("Reading", [["strict", "strict: the answer comes first"], ["loose", "loose: the answer comes anywhere"]], state.reading, (value) => { state.reading = value; changed(); }),
+      choice("Reading", READINGS.map((name) => [name, READING_NAMES[name]]), state.reading, (value) => { state.reading = value; changed(); }),
       choice("Against", [["range", "range"], ["length", "length"]], state.by, (value) => { state.by = value; changed(); }));
   }
   draw();

@@ -51,5 +51,5 @@ function digits(aligned) {
   }
   return element("div", { class: "digits", role: "img", "aria-label": `truth ${truth.trim()}, answer ${given.trim()}: ${said.map((part) => part.join(" ")).join(", ")}` },
     element("div", {}, element("span", { class: "of" }, "truth"), truth),
-    element("div", {}, element("span", { class: "of" }, aligned.reading === "loose" ? "loose" : "answer"), marked));
+    element("div", {}, element("span", { class: "of" }, aligned.reading === "strict" ? "answer" : aligned.reading), marked));
 }
