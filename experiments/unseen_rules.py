@@ -39,7 +39,7 @@ from lab.rules.rulebook import Rule, read_rule
 from lab.rules.traces.tracing import trace
 from lab.scratch import llama as scratch
 from lab.text.notation import BEGIN, END, EQUALS, PAD
-from lab.text.rule_notation import ANSWER, ASSIGNED, DIGITS, ENDED, LINE, in_words
+from lab.text.rule_notation import ANSWER, DIGITS, ENDED, LINE, in_words
 from lab.text.scratch_tokenizer import build_tokenizer
 from lab.tune.from_scratch import train_from_scratch
 from lab.tune.problem_sets import ProblemSet, TrainingSets
@@ -56,6 +56,8 @@ def combine(a, b):
         a, b = a[:-1], b[:-1]
     return result
 """
+ASSIGNED = ":="
+"""Stands for "=" in the text of a rule, because a question ends in "="."""
 ABSENT = (0, 5, 9)
 PICKED = ("max({x}, {y})", "min({x}, {y})", "{x}", "{y}")
 WRITTEN = ("digit", "9 - digit")
