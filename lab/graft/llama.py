@@ -153,8 +153,8 @@ class GraftedLlama(LlamaForCausalLM):
         part_inputs: dict[str, dict[str, torch.Tensor]] | None = None,
         **others: Any,
     ) -> CausalLMOutputWithPast:
-        """The forward pass of LlamaForCausalLM with the parts. In training, `loss` is the sum of the parts' own losses,
-        if they have any.
+        """The forward pass of LlamaForCausalLM with the parts. In training, the losses of the parts, if they have any,
+        are added to `loss`.
 
         Args:
             input_ids: (B, Q).
@@ -175,7 +175,7 @@ class GraftedLlama(LlamaForCausalLM):
         if part_inputs is None and len(self.parts):
             given = row_inputs(self, input_ids.tolist(), padding=left_padding(attention_mask))
             part_inputs, position_ids = given["part_inputs"], given.get("position_ids", position_ids)
-            if seen and part_inputs:
+            if seen and (given["part_inputs"] or "position_ids" in given):
                 raise ModelError("tokens after a cache need part_inputs, which are computed from whole rows")
         inputs = part_inputs or {}
         hidden_BQD = self.model.embed_tokens(input_ids)
@@ -185,16 +185,10 @@ class GraftedLlama(LlamaForCausalLM):
         if self.has_pairs:
             attention_mask = added_mask(hidden_BQD, attention_mask, seen)
             inputs = {kind: _to_keys(given, attention_mask.shape[-1]) for kind, given in inputs.items()}
-        step = Step(hidden_BQD, self.model.rotary_emb, self.training)
-        acts: list[Act] = [
-            act for kind, part in self.parts.items() if (act := part.act(inputs.get(kind, {}), step)) is not None
-        ]
+        acts = self._acts(inputs, hidden_BQD)
         if attention_mask is not None:
             for act in acts:
                 attention_mask = act.shared(attention_mask)
-        if self.beyond_scores and not attends_along_paths(self):
-            what = f"attention of the kind {self.config._attn_implementation} knows no parts"
-            raise ModelError(f"{what}: leave attn_implementation as the lab sets it")
         others |= ({"acts": acts} if acts else {}) | ({"paths": paths} if paths is not None else {})
         output = super().forward(
             inputs_embeds=hidden_BQD,  # type: ignore[arg-type]
@@ -203,12 +197,21 @@ class GraftedLlama(LlamaForCausalLM):
             past_key_values=past_key_values,
             **others,
         )
-        losses = [loss for act in acts if (loss := act.loss()) is not None]
-        output.loss = sum(losses) if losses else None  # type: ignore[assignment]
+        if losses := [loss for act in acts if (loss := act.loss()) is not None]:
+            output.loss = sum(losses, start=output.loss or 0)  # type: ignore[assignment]
         if len(self._forbidden) and output.logits is not None:
             self._forbidden = self._forbidden.to(output.logits.device)
             output.logits = output.logits.index_fill(-1, self._forbidden, float("-inf"))  # type: ignore[assignment]
         return output
+
+    def _acts(self, inputs: Mapping[str, Mapping[str, torch.Tensor]], hidden_BQD: torch.Tensor) -> list[Act]:
+        """What the parts do in a forward pass. Raises ModelError if the model's attention cannot compute it."""
+        if self.beyond_scores and not attends_along_paths(self):
+            what = f"attention of the kind {self.config._attn_implementation} knows no parts"
+            raise ModelError(f"{what}: leave attn_implementation as the lab sets it")
+        step = Step(hidden_BQD, self.model.rotary_emb, self.training)
+        acts = [part.act(inputs.get(kind, {}), step) for kind, part in self.parts.items()]
+        return [act for act in acts if act is not None]
 
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Adds the inputs of parts for the tokens in the forward pass. (`generate` requires the name kwargs.)"""

@@ -12,6 +12,7 @@ from lab.config.schema import ModelConfig
 from lab.engines.engine import Request
 from lab.engines.local import LocalEngine
 from lab.engines.plain import PlainEngine
+from lab.errors import ModelError
 from lab.finetune import main as finetune
 from lab.models import swaps
 from lab.trees.layout import tree_inputs
@@ -107,6 +108,16 @@ def test_position_ids_of_ones_own_restart_at_numbers(toy_model):
     found = model.part_inputs([tokenizer.encode("a 12+3")])
     assert found.position_ids.tolist() == [[0, 1, 0, 1, 2, 0]]
     assert found.parts["parity"]["same_BQK"][0, 5].tolist() == [False, False, True, False, False, True]
+
+
+def test_tokens_after_a_cache_are_refused_if_a_part_decides_their_position_ids(toy_model):
+    restart = {**OWN, "parts": {"restart": {}}}
+    model, tokenizer = swaps.load(
+        ModelConfig(name=str(toy_model), dtype="float32", device="cpu"), Swap.model_validate(restart)
+    )
+    cache = model(torch.tensor([tokenizer.encode("12 + ")]), use_cache=True).past_key_values
+    with pytest.raises(ModelError, match="computed from whole rows"):
+        model(torch.tensor([tokenizer.encode("3")]), past_key_values=cache)
 
 
 def test_own_parts_have_the_logits_of_whole_rows_in_a_tree_and_with_a_cache(toy_model):

@@ -282,8 +282,8 @@ class _EdgeRuns:
         return sum(self.attributed(share, self.difference_UBTD).cpu() for share in shares) / steps  # type: ignore[return-value]
 
     def along_path(self, steps: int) -> torch.Tensor:
-        """The same along the path, (B, U, R). Where most is lost between what flows into a node and out of it, a step
-        of the path is halved, until hardly anything is lost or there are `_FINER` times as many steps."""
+        """The effects along the path, (B, U, R). Where most is lost between what flows into a node and out of it, a
+        step of the path is halved, until hardly anything is lost or there are `_FINER` times as many steps."""
         done = [self._stretch(step / steps, (step + 1) / steps) for step in range(steps)]
         while len(done) < _FINER * steps and sum(one.lost for one in done) > _LOST:
             worst = max(range(len(done)), key=lambda index: done[index].lost)
