@@ -35,7 +35,7 @@ from lab.config.parts import LayerRange, PartConfig, Parts
 from lab.config.schema import check_no_products, chosen
 from lab.numbers.representations import Float, Integer
 from lab.parts.part import Act, Inputs, Step, layers_of
-from lab.parts.rows import Rows, Words
+from lab.parts.rows import Rows
 from lab.parts.same_place import NUMBERS, KindBias, PlaceBias, check_one_digit, one_hot, pairs
 from lab.text.places import RowSpots, in_number
 
@@ -127,16 +127,11 @@ class Coupled(PlaceBias):
         super().__init__(config, layers, heads, NUMBERS * (2 * config.window + 1) + (config.far != "hidden"))
         self.slopes = nn.Parameter(torch.empty(layers, heads, 1)) if config.far == "fading" else None
         self.hiding, self.all_hide = hiding, len(hiding) == layers
-        self._words = Words([])
 
     def reset(self) -> None:
         super().reset()
         if self.slopes is not None:
             nn.init.constant_(self.slopes, self.first_slope)
-
-    def read(self, words: Words, reverse: str) -> None:
-        super().read(words, reverse)
-        self._words = words
 
     def inputs(self, rows: Rows) -> dict[str, torch.Tensor]:
         """kinds_BQK: the kind of each pair; see `pairs` and `hide`."""

@@ -87,6 +87,9 @@ class EvenSpacing(Part):
 
     def _ids(self, rows: Rows) -> SpacedIds:
         """The ids of the tokens of a forward pass, stacked."""
+        return rows.once(("even ids", self.config.distance), lambda: self._spaced(rows))
+
+    def _spaced(self, rows: Rows) -> SpacedIds:
         spots = rows.spots(self._reverse, self.operands)
         ids = [spaced_ids(RowSpots(*row), self.config.distance) for row in zip(*spots, strict=True)]
         return SpacedIds(*(np.stack(part) for part in zip(*ids, strict=True)))

@@ -6,14 +6,16 @@ token depends on the whole row, so parts get whole rows, and which of their toke
 Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from lab.text.places import RowSpots, row_spots, row_spots_downward
+
+T = TypeVar("T")
 
 
 class Words:
@@ -80,7 +82,7 @@ class Rows:
         self.wholes, self.words = wholes, words
         self.spans = spans or [Span(row, 0, len(whole)) for row, whole in enumerate(wholes)]
         self.padding, self.written, self.supervised = padding, written, supervised
-        self._spots: dict[tuple[str, int], RowSpots] = {}
+        self._known: dict[Hashable, Any] = {}
 
     def spots(self, reverse: str, operands: int) -> RowSpots:
         """The spots of the digits of the rows, stacked (lab/text/places.py).
@@ -89,14 +91,20 @@ class Rows:
             reverse: which numbers are written lowest digit first; see `Part.read`.
             operands: how many numbers come before an answer.
         """
-        if (reverse, operands) not in self._spots:
-            firsts = {span.whole: len(self.wholes[span.whole]) for span in self.spans}
-            for span in self.spans:
-                firsts[span.whole] = min(firsts[span.whole], span.first)
-            read = {whole: self._read(whole, first, reverse, operands) for whole, first in firsts.items()}
-            parts = [read[span.whole].part(span.first, span.end) for span in self.spans]
-            self._spots[reverse, operands] = RowSpots.stacked(parts)
-        return self._spots[reverse, operands]
+        return self.once(("spots", reverse, operands), lambda: self._stacked(reverse, operands))
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """What `compute` returns, computed once for these rows. `key`: what it depends on besides the rows."""
+        if key not in self._known:
+            self._known[key] = compute()
+        return self._known[key]
+
+    def _stacked(self, reverse: str, operands: int) -> RowSpots:
+        firsts = {span.whole: len(self.wholes[span.whole]) for span in self.spans}
+        for span in self.spans:
+            firsts[span.whole] = min(firsts[span.whole], span.first)
+        read = {whole: self._read(whole, first, reverse, operands) for whole, first in firsts.items()}
+        return RowSpots.stacked([read[span.whole].part(span.first, span.end) for span in self.spans])
 
     def _read(self, whole: int, first: int, reverse: str, operands: int) -> RowSpots:
         words = self.words.of(self.wholes[whole])
