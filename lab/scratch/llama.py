@@ -134,6 +134,7 @@ class NumberLlama(LlamaForCausalLM):
         key_position_ids: torch.Tensor | None = None,
         segment_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
+        cache: Cache | None = None,
         use_cache: bool = False,
         shift_labels: torch.Tensor | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
@@ -149,7 +150,8 @@ class NumberLlama(LlamaForCausalLM):
             key_position_ids: (B, K), the position ids of all tokens, including those in the cache. With a cache, biases
                 and relative keys need them.
             segment_ids: (B, T); computed from the tokens if not given.
-            past_key_values: the cache.
+            past_key_values: the cache, as transformers calls it before 5.24.
+            cache: the cache, as transformers calls it from 5.24 on.
             use_cache: whether to return a cache.
             shift_labels: (B, T), the token to predict at each position, or IGNORED. The head is applied only at labels.
             num_items_in_batch: the sum of the losses is divided by this; A if not given.
@@ -158,6 +160,7 @@ class NumberLlama(LlamaForCausalLM):
         Raises ModelError if an id has no embedding, or if there are tokens in the cache and ids that depend on them are
         not given.
         """
+        past_key_values = past_key_values if cache is None else cache
         if use_cache and past_key_values is None:
             past_key_values = DynamicCache(config=self.config)
         seen = past_key_values.get_seq_length() if past_key_values is not None else 0

@@ -40,8 +40,8 @@ def aligned_digits(item: Example, tokenizer: "Tokenizer") -> AlignedDigits:
     """
     problem, task = item.problem, task_of(item.problem)
     before, between, _ = around_operands(problem)
-    prompt_ids = encode_prompt(item.prompt, tokenizer)
-    prompt, completion = (_tokens_of_characters(text, tokenizer) for text in (item.prompt, item.completion))
+    prompt_ids = encode_prompt(item.raw, tokenizer)
+    prompt, completion = (_tokens_of_characters(text, tokenizer) for text in (item.raw, item.completion))
     added = len(prompt_ids) - 1 - max(prompt.values())  # tokens that the tokenizer puts before a text
     starts = len(before), len(before) + len(problem.a) + len(between)
     digits = [
