@@ -282,8 +282,8 @@ def _smaller(config: FinetuneConfig) -> str:
 
 def table(names: Sequence[str], ranks: Sequence[int], sizes: Sequence[int]) -> str:
     """The memory of a training step by model, dtype, rank and micro-batch, as a Markdown table in GB."""
-    from lab.command import find_config
     from lab.config.loading import load
+    from lab.shipped import shipped_configs
 
     columns = [(name, rank, size) for name in names for rank in ranks for size in sizes]
     lines = [
@@ -296,7 +296,7 @@ def table(names: Sequence[str], ranks: Sequence[int], sizes: Sequence[int]) -> s
         words = [f"model.name={name}", f"adapter.rank={rank}", f"training.micro_batch_size={size}"]
         cells = []
         for item, more in ((4, []), (2, []), (2, [again]), (2, small)):
-            config = load(FinetuneConfig, find_config("llama_lora"), [*words, *more])
+            config = load(FinetuneConfig, shipped_configs()["llama_lora"], [*words, *more])
             shape, tokens = shape_of(name), count_tokens(config, name)
             assert shape
             cells.append(memory(shape, config, item, size * tokens.computed, size * tokens.answer).all / 1e9)
