@@ -1,6 +1,6 @@
 """Tests models that add or subtract on long carries and very different lengths (lab/numbers/additions.py).
 
-    python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100,...] [problems=200] [sharpness=1,...]
+    python -m experiments.strata RUN[,RUN ...] [RUN,... ...] [digits=100,...] [problems=200] [sharpness=1,...]
 
 Each argument is a setting: run directories of `lab.pretrain`, one for each seed. Attention scores are multiplied by the
 sharpness, which is 1 in training. Each seed is asked its own `problems` sums in every stratum. Prints exact match by
@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
-from shared.arguments import own, whole_number, whole_numbers
-from shared.one_pass import right_tokens
-from shared.publishing import printed
-from shared.streams import STREAMS
-
+from experiments.shared.arguments import own, whole_number, whole_numbers
+from experiments.shared.one_pass import right_tokens
+from experiments.shared.publishing import printed
+from experiments.shared.streams import STREAMS
 from lab.config.schema import chosen
 from lab.drawing.tables import Shown, Table
 from lab.errors import ConfigError, RunError, exit_cleanly

@@ -187,7 +187,7 @@ def train_group(
         config: the model, the group and the training.
         run: the run directory, which also keeps the state from which an interrupted training goes on.
         batched_as: the class of the batched model; another one may compute the same gradients in another way
-            (experiments/adder_plain.py).
+            (experiments/plain-adder/run.py).
     """
     training = config.training
     batched = batched_as(config)

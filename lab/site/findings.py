@@ -1,6 +1,7 @@
-"""The findings: pages below experiments/findings/, each with front matter that says what was found, and on what.
+"""The findings: folders of experiments/, each with a page whose front matter says what was found, and on what.
 
-experiments/findings/<slug>/README.md      front matter between two lines of ---, then the page
+experiments/<slug>/README.md      front matter between two lines of ---, then the page
+experiments/<slug>/results.csv    what was measured; figure.svg is drawn from it
 """
 
 import re
@@ -22,6 +23,8 @@ _PAGE = re.compile(r"\A---\n(.*?\n)---\n(.*)\Z", re.DOTALL)
 _TITLE_OR_IMAGE = re.compile(r"^(?:# F-|!\[).*$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)[^)]*\)")
 _HEADING = re.compile(r"^##(?= )", re.MULTILINE)
+_SLOT = re.compile(r"<!--.*?-->")
+"""The marks around the numbers that are computed from the data (experiments/rendering/)."""
 _TEXT = MarkdownIt("js-default", {"html": False, "linkify": False})
 
 Group = Literal["length", "pretrained", "circuits", "tokens and formats", "rules", "adders", "speed"]
@@ -54,8 +57,8 @@ class Finding(Section):
     device: str
     date: date
     commands: Annotated[list[str], Field(min_length=1)]
-    artefacts: Annotated[list[str], Field(min_length=1)]
-    """Files that contain or produce the evidence, relative to the root of the repository."""
+    artefacts: list[str] = Field(default_factory=list)
+    """Files outside the page's folder that contain or produce the evidence, relative to the root of the repository."""
     headline: str
     """The key figure."""
 
@@ -72,7 +75,7 @@ class Page(NamedTuple):
 def read(path: Path) -> Page:
     """The page at `path`. Raises `RunError` with a line for each problem if its front matter cannot be used."""
     try:
-        parts = _PAGE.match(path.read_text(encoding="utf-8"))
+        parts = _PAGE.match(_SLOT.sub("", path.read_text(encoding="utf-8")))
         if not parts:
             raise RunError(f"{path}: should begin with front matter between two lines of ---")
         return Page(path, Finding.model_validate(yaml.safe_load(parts[1])), parts[2])
@@ -84,8 +87,13 @@ def read(path: Path) -> Page:
 
 def findings(folder: Path) -> list[Page]:
     """The findings below `folder`, sorted by group and id. Raises `RunError` as `read` does."""
-    pages = [read(path) for path in folder.glob("findings/*/README.md")]
+    pages = [read(path) for path in folder.glob("*/README.md") if _is_finding(path)]
     return sorted(pages, key=lambda page: (GROUPS.index(page.finding.group), page.finding.id))
+
+
+def _is_finding(page: Path) -> bool:
+    """Whether a page has front matter; other folders are no findings yet."""
+    return page.read_text(encoding="utf-8", errors="replace").startswith("---\n")
 
 
 class Article(NamedTuple):
@@ -97,9 +105,7 @@ class Article(NamedTuple):
     figures: list[str]
     """File names in the site's folder experiments/."""
     tables: list[tuple[str, str]]
-    """(file name, HTML) for each result table among the finding's artefacts."""
-    sources: list[tuple[str, str]]
-    """(file name, text) for each program among the artefacts in results folders."""
+    """(file name, HTML) for each table in Markdown that lies beside the page."""
 
 
 def entries(folder: Path, site: Path) -> list[Article]:
@@ -107,23 +113,21 @@ def entries(folder: Path, site: Path) -> list[Article]:
 
     Raises `RunError` as `read` does.
     """
-    return [_entry(page, folder.parent, site) for page in findings(folder)]
+    return [_entry(page, site) for page in findings(folder)]
 
 
-def _entry(page: Page, root: Path, site: Path) -> Article:
-    results = [root / name for name in page.finding.artefacts if "/results/" in name]
-    results = [path for path in results if path.is_file()]
-    figures = [path for path in results if path.suffix == ".png"]
+def _entry(page: Page, site: Path) -> Article:
+    here = sorted(page.path.parent.iterdir())
+    figures = [path for path in here if path.suffix in (".svg", ".png") and f"({path.name})" in page.body]
     for path in figures:
         (site / "experiments").mkdir(exist_ok=True)
-        shutil.copyfile(path, site / "experiments" / path.name)
-    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in results if path.suffix != ".png"}
+        shutil.copyfile(path, site / "experiments" / f"{page.finding.id}-{path.name}")
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in here if path.suffix == ".md"}
     return Article(
         page.finding,
         _named(page.finding.id, _rendered(page.body)),
-        [quote(path.name) for path in figures],
-        [(path.name, _named(path.name, _TEXT.render(text))) for path, text in texts.items() if path.suffix == ".md"],
-        [(path.name, text) for path, text in texts.items() if path.suffix == ".py"],
+        [quote(f"{page.finding.id}-{path.name}") for path in figures],
+        [(path.name, _named(path.name, _TEXT.render(text))) for path, text in texts.items() if path != page.path],
     )
 
 

@@ -6,7 +6,7 @@ written.js            this version's name: as long as a run is active, the page 
   runs/<n>/*.js       how run n was run, its tables, its training, scores by length, its samples
   runs/<n>/figures/   the figures of run n
   probing/<n>.html    the page of a probing run: figures and attention patterns
-  experiments/*.png   the figures of the findings
+  experiments/*       the figures of the findings
 """
 
 import secrets
@@ -220,11 +220,7 @@ def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:
     """The leaderboards of the adders in runs and in the folder of experiments, and the published one. Each table has
     its note."""
     places = [(record.name, record.run.path / "adder.json") for record in records]
-    places += [
-        (path.name.removesuffix(".json"), path)
-        for folder in (log, log / "results")
-        for path in sorted(folder.glob("*.*"))
-    ]
+    places += [(path.name.removesuffix(".json"), path) for path in sorted(log.glob("*/*.json"))]
     found = {name: known(path) for name, path in places if adders.looks_like_one(path)}
     verdicts = {name: verdict for name, verdict in found.items() if verdict}
     return adders.boards(verdicts) if verdicts else []

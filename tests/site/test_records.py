@@ -296,11 +296,11 @@ def test_a_finding_has_its_figure_and_table_and_its_html_is_text(log, tmp_path):
     assert (first.finding.id, first.finding.claim) == ("F-001", "It adds.")
     assert first.finding.commands == ["make it"]
     assert "&lt;script&gt;" in first.text
-    assert "<td>4</td>" in first.text
+    assert "<td>3</td>\n<td>4</td>" in first.text
     assert "<h4>What must be said with it</h4>" in first.text
     assert not [tag for tag in ("<a", "<img", "<h1", "<script") if tag in first.text]
-    assert first.figures == ["curve.png"]
-    assert (tmp_path / "experiments" / "curve.png").is_file()
+    assert first.figures == ["F-001-curve.png"]
+    assert (tmp_path / "experiments" / "F-001-curve.png").is_file()
     assert "<td>2</td>" in first.tables[0][1]
     assert second.figures == []
     assert findings.entries(tmp_path / "nothing", tmp_path) == []
