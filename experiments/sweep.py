@@ -4,9 +4,9 @@
         [key=value ...]
 
 SWEEP names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/SWEEP.yaml` does the same and prints more.
-Table and figure are named after SWEEP, or as `table` says; they go to results/ beside the runs. Other keys change the
-runs' config; `output` is the folder of the sweep and its runs. Finished runs are not repeated. Shows means over seeds
-with 95 % intervals (lab/sweeping/results.py).
+Table, figure and rows (NAME.csv: one for each run, task and length) are named after SWEEP, or as `table` says, and go
+to results/ beside the runs. Other keys change the runs' config; `output` is the folder of the sweep and its runs.
+Finished runs are not repeated. Shows means over seeds with 95 % intervals (lab/sweeping/results.py).
 """
 
 import json
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.shared.arguments import own_and_others
+from experiments.shared.curve_rows import write_curve_rows
 from experiments.shared.publishing import beside_runs
 from lab.config.loading import load
 from lab.errors import ConfigError, exit_cleanly
@@ -48,6 +49,8 @@ def main(arguments: Sequence[str]) -> None:
     table = own.get("table", name)
     shutil.copy(config.path / "table.md", results.file(f"{table}.md"))
     shutil.copy(config.path / "figures" / "results.png", results.file(f"{table}.png"))
+    config = config.model_copy(update={"config": file.parent / config.config})
+    write_curve_rows(config, results.file(f"{table}.csv"))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ A results file is CSV. A row is one measurement, in one of three forms; all its 
 
     right, n              how many of n problems are right. `seed` tells trainings apart. `problems` is "own" if a seed
                           was asked its own problems; otherwise, all seeds were asked the same
-    percent, low, high    a share with its 95 % interval, of a page whose single seeds were not kept
+    value, low, high      a share in percent with its 95 % interval, as it was published, where single seeds were not
+                          kept; `seeds` says how many there were
     any other numbers     such as tokens or steps
 """
 
 import csv
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -55,7 +57,7 @@ class Rows(NamedTuple):
 
     def seeds(self) -> list["Rows"]:
         """The rows of each seed; all rows together if there are no seeds."""
-        return list(self.by("seed").values()) if "seed" in self.columns else [self]
+        return list(self.by("seed").values()) if "seed" in self.columns and self.rows[0]["seed"] else [self]
 
     def whole(self, column: str) -> int:
         """The sum of a column of whole numbers."""
@@ -82,13 +84,27 @@ class Rows(NamedTuple):
 
     def share(self) -> Estimate:
         """The share of right answers over seeds and problems; as it was published where no counts were kept."""
-        if "right" not in self.columns or not self.rows[0]["right"]:
-            value, low, high = (self.number(name) / 100 for name in ("percent", "low", "high"))
-            return Estimate(value, low, high, 1)
+        if not self.rows[0].get("right"):
+            return self.published()
         seeds = self.seeds()
         return seeds_proportion(
             [seed.proportion() for seed in seeds], min(seed.whole("n") for seed in seeds), self.same_problems()
         )
+
+    def published(self) -> Estimate:
+        """The share in percent of the only row, with its interval if it has one."""
+        row = self.single()
+        value, low, high = (row.get(name) or "nan" for name in ("value", "low", "high"))
+        limits = (float(low) / 100, float(high) / 100) if low != "nan" else (-math.inf, math.inf)
+        return Estimate(float(value) / 100, *limits, 1)
+
+    def trainings(self) -> int:
+        """The number of seeds. Raises RunError if the rows do not agree about it."""
+        if "seeds" not in self.columns or not self.rows[0]["seeds"]:
+            return len(self.seeds())
+        if len(self.distinct("seeds")) != 1:
+            raise RunError(f"{self.file}: rows with {' and '.join(self.distinct('seeds'))} seeds")
+        return int(self.distinct("seeds")[0])
 
     def proportion(self) -> float:
         """How many of all problems of these rows are right."""

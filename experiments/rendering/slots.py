@@ -167,7 +167,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "count": lambda rows: f"{rows.whole('right'):,} of {rows.whole('n'):,}",
     "right": lambda rows: rows.whole("right"),
     "asked": lambda rows: rows.whole("n"),
-    "seeds": lambda rows: len(rows.seeds()),
+    "seeds": lambda rows: rows.trainings(),
     "lowest": lambda rows: _plain(min(one.proportion() for one in rows.seeds()), scale=100),
     "highest": lambda rows: _plain(max(one.proportion() for one in rows.seeds()), scale=100),
     "value": lambda rows, column: rows.number(column),

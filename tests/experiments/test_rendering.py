@@ -111,7 +111,7 @@ def test_problems_that_seeds_share_count_once_and_their_own_count_each(tmp_path)
 
 def test_a_published_share_is_shown_as_it_was_published(tmp_path):
     file = tmp_path / "results.csv"
-    file.write_text("digits,percent,low,high\n100,99.5,98.8,100\n")
+    file.write_text("digits,value,low,high\n100,99.5,98.8,100\n")
     assert read_rows(file).share()[:3] == pytest.approx((0.995, 0.988, 1))
 
 
