@@ -21,7 +21,7 @@ and those of the expression come first.
     right(), asked()    the number of right answers, and of problems
     seeds()             the number of trainings
     lowest(), highest() the share of the worst and of the best seed
-    value("column")     the cell of a column; there must be one row
+    value("column")     the cell of a column as a number; there must be one row
     ratio("a", "b")     the cell of one column divided by that of another: "2.9"
     least("column")     the smallest number of a column; most("column"): the largest
     mean("column")      the mean of a column over the rows, with Student's interval
@@ -35,7 +35,7 @@ of decimals. With `blank=true`, a cell without a row stays empty.
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jinja2
 import yaml
@@ -170,10 +170,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "seeds": lambda rows: rows.trainings(),
     "lowest": lambda rows: _plain(min(one.proportion() for one in rows.seeds()), scale=100),
     "highest": lambda rows: _plain(max(one.proportion() for one in rows.seeds()), scale=100),
-    "value": lambda rows, column: rows.number(column),
+    "value": lambda rows, column: _plain(rows.number(column)),
     "ratio": lambda rows, above, below: _plain(rows.number(above) / rows.number(below), places=1),
-    "least": lambda rows, column: min(rows.numbers(column)),
-    "most": lambda rows, column: max(rows.numbers(column)),
+    "least": lambda rows, column: _plain(min(rows.numbers(column))),
+    "most": lambda rows, column: _plain(max(rows.numbers(column))),
     "mean": lambda rows, column: Shown(rows.mean(column), scale=1),
     "text": lambda rows, column: rows.single()[column],
     "rows": lambda rows: len(rows.rows),
@@ -209,16 +209,16 @@ def table_of(slot: TableSlot, name: str, expressions: Expressions) -> str:
     return Table("", (*heads, *slot.columns), rows, len(heads)).markdown()
 
 
-def _percent(shown: Shown) -> Shown:
-    return shown._replace(sign=" %")
+def _percent(shown: Shown | Literal[""]) -> Shown | Literal[""]:
+    return shown and shown._replace(sign=" %")
 
 
-def _alone(shown: Shown) -> Shown:
-    return shown._replace(interval=False)
+def _alone(shown: Shown | Literal[""]) -> Shown | Literal[""]:
+    return shown and shown._replace(interval=False)
 
 
-def _places(number: Shown | float, places: int) -> Shown | str:
-    return number._replace(places=places) if isinstance(number, Shown) else f"{number:,.{places}f}"
+def _places(shown: Shown | Literal[""], places: int) -> Shown | Literal[""]:
+    return shown and shown._replace(places=places)
 
 
 def _written(value: Any) -> str:
