@@ -24,13 +24,17 @@ ROOT = Path(__file__).parents[1]
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     ids, check = [part for part in arguments if part != "--check"], "--check" in arguments
-    changed = [(file, text) for file, text in rendered(ROOT, ids) if not _same(file, text)]
+    changed = []
+    for file, text in rendered(ROOT, ids):
+        if file.is_file() and file.read_text(encoding="utf-8") == text:
+            continue
+        changed.append(file)
+        if not check:  # at once, because later pages quote earlier ones
+            file.write_text(text, encoding="utf-8")
+            print(file)
     if check and changed:
         run = "python -m experiments.render"
-        raise RunError("\n".join(f"{file}: is not what its data give; run: {run}" for file, _ in changed))
-    for file, text in changed:
-        file.write_text(text, encoding="utf-8")
-        print(file)
+        raise RunError("\n".join(f"{file}: is not what its data give; run: {run}" for file in changed))
 
 
 def rendered(root: Path, ids: Sequence[str]) -> Iterator[tuple[Path, str]]:
@@ -58,10 +62,6 @@ def citing(root: Path) -> list[Path]:
     """The pages outside experiments/ that show numbers of findings."""
     pages = [root / "README.md", *(root / "docs").rglob("*.md"), *(root / "checkpoints" / "zoo").rglob("*.md")]
     return [page for page in sorted(pages) if SLOT.search(page.read_text(encoding="utf-8"))]
-
-
-def _same(file: Path, text: str) -> bool:
-    return file.is_file() and file.read_text(encoding="utf-8") == text
 
 
 if __name__ == "__main__":

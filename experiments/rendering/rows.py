@@ -84,12 +84,16 @@ class Rows(NamedTuple):
 
     def share(self) -> Estimate:
         """The share of right answers over seeds and problems; as it was published where no counts were kept."""
-        if not self.rows[0].get("right"):
+        if not self.counted():
             return self.published()
         seeds = self.seeds()
         return seeds_proportion(
             [seed.proportion() for seed in seeds], min(seed.whole("n") for seed in seeds), self.same_problems()
         )
+
+    def counted(self) -> bool:
+        """Whether the rows have counts, and not a published share."""
+        return bool(self.rows[0].get("right"))
 
     def published(self) -> Estimate:
         """The share in percent of the only row, with its interval if it has one."""
@@ -112,7 +116,7 @@ class Rows(NamedTuple):
 
     def same_problems(self) -> bool:
         """Whether all seeds were asked the same problems."""
-        return "problems" not in self.columns or self.distinct("problems") != ["own"]
+        return any(row.get("problems") != "own" for row in self.rows)
 
     def mean(self, column: str) -> Estimate:
         """The mean of a column over the rows, with Student's interval."""

@@ -21,6 +21,7 @@ and those of the expression come first.
     right(), asked()    the number of right answers, and of problems
     seeds()             the number of trainings
     lowest(), highest() the share of the worst and of the best seed
+    each()              the share of each seed: "100, 74, 36"
     value("column")     the cell of a column as a number; there must be one row
     ratio("a", "b")     the cell of one column divided by that of another: "2.9"
     least("column")     the smallest number of a column; most("column"): the largest
@@ -108,7 +109,7 @@ class Shown(NamedTuple):
         return f"{self._number(value)}{self.sign}{limits}"
 
     def _number(self, value: float) -> str:
-        return f"{self.scale * value:,.{self.places}f}"
+        return f"{self.scale * value + 1e-9:,.{self.places}f}"  # a published 92.5 is 93
 
 
 class Expressions:
@@ -170,6 +171,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "seeds": lambda rows: rows.trainings(),
     "lowest": lambda rows: _plain(min(one.proportion() for one in rows.seeds()), scale=100),
     "highest": lambda rows: _plain(max(one.proportion() for one in rows.seeds()), scale=100),
+    "each": lambda rows: ", ".join(f"{100 * one.proportion():.0f}" for one in rows.seeds()) if rows.counted() else "",
     "value": lambda rows, column: _plain(rows.number(column)),
     "ratio": lambda rows, above, below: _plain(rows.number(above) / rows.number(below), places=1),
     "least": lambda rows, column: _plain(min(rows.numbers(column))),
