@@ -25,6 +25,8 @@ and those of the expression come first.
     value("column")     the cell of a column as a number; there must be one row
     ratio("a", "b")     the cell of one column divided by that of another: "2.9"
     least("column")     the smallest number of a column; most("column"): the largest
+    percent_of("column")  the same, of a share from 0 to 1, in percent
+    span("column")      "42 to 104", from the smallest to the largest; "> 640" is larger than any number, and never
     mean("column")      the mean of a column over the rows, with Student's interval
     text("column")      the cell of a column as it stands in the file
     rows()              the number of rows
@@ -34,7 +36,7 @@ of decimals. With `blank=true`, a cell without a row stays empty.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -163,6 +165,13 @@ def _plain(number: float, scale: float = 1, places: int = 0) -> Shown:
     return Shown(Estimate(number, -math.inf, math.inf, 1), scale, places, interval=False)
 
 
+def _span(cells: Sequence[str]) -> str:
+    """The smallest and the largest of the numbers; "> 640" is larger than any number."""
+    numbers = [math.inf if cell.startswith(">") else float(cell) for cell in cells]
+    ends = ["never" if math.isinf(end) else f"{end:,g}" for end in (min(numbers), max(numbers))]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "share": lambda rows: Shown(rows.share()),
     "count": lambda rows: f"{rows.whole('right'):,} of {rows.whole('n'):,}",
@@ -176,6 +185,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ratio": lambda rows, above, below: _plain(rows.number(above) / rows.number(below), places=1),
     "least": lambda rows, column: _plain(min(rows.numbers(column))),
     "most": lambda rows, column: _plain(max(rows.numbers(column))),
+    "percent_of": lambda rows, column: _plain(rows.number(column), scale=100),
+    "span": lambda rows, column: _span([row[column] for row in rows.rows]),
     "mean": lambda rows, column: Shown(rows.mean(column), scale=1),
     "text": lambda rows, column: rows.single()[column],
     "rows": lambda rows: len(rows.rows),
