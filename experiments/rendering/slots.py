@@ -22,6 +22,9 @@ and those of the expression come first.
     seeds()             the number of trainings
     lowest(), highest() the share of the worst and of the best seed
     each()              the share of each seed: "100, 74, 36"
+    cell()              a row as it was published: "99.5 (98.8-100)", or its share
+    every("column")     the cells of a column: "47, 53, 45"
+    average("column")   the mean of the shares of each value of a column, without an interval
     value("column")     the cell of a column as a number; there must be one row
     ratio("a", "b")     the cell of one column divided by that of another: "2.9"
     least("column")     the smallest number of a column; most("column"): the largest
@@ -44,7 +47,7 @@ import jinja2
 import yaml
 from pydantic import Field, ValidationError
 
-from experiments.rendering.rows import Rows, read_rows
+from experiments.rendering.rows import Row, Rows, read_rows
 from lab.config.schema import Section
 from lab.drawing.tables import Table
 from lab.errors import LabError, RunError, mistakes
@@ -165,6 +168,11 @@ def _plain(number: float, scale: float = 1, places: int = 0) -> Shown:
     return Shown(Estimate(number, -math.inf, math.inf, 1), scale, places, interval=False)
 
 
+def _as_published(row: Row) -> str:
+    limits = f" ({row['low']}-{row['high']})" if row.get("low") else ""
+    return row.get("text") or f"{row['value']}{limits}"
+
+
 def _span(cells: Sequence[str]) -> str:
     """The smallest and the largest of the numbers; "> 640" is larger than any number."""
     numbers = [math.inf if cell.startswith(">") else float(cell) for cell in cells]
@@ -180,6 +188,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "seeds": lambda rows: rows.trainings(),
     "lowest": lambda rows: _plain(min(one.proportion() for one in rows.seeds()), scale=100),
     "highest": lambda rows: _plain(max(one.proportion() for one in rows.seeds()), scale=100),
+    "cell": lambda rows: str(Shown(rows.share())) if rows.counted() else _as_published(rows.single()),
+    "every": lambda rows, column: ", ".join(row[column] for row in rows.rows),
+    "average": lambda rows, column: _plain(
+        sum(part.share().value for part in rows.by(column).values()) / len(rows.by(column)), scale=100
+    ),
     "each": lambda rows: ", ".join(f"{100 * one.proportion():.0f}" for one in rows.seeds()) if rows.counted() else "",
     "value": lambda rows, column: _plain(rows.number(column)),
     "ratio": lambda rows, above, below: _plain(rows.number(above) / rows.number(below), places=1),
