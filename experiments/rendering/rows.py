@@ -96,11 +96,14 @@ class Rows(NamedTuple):
         return bool(self.rows[0].get("right"))
 
     def published(self) -> Estimate:
-        """The share in percent of the only row, with its interval if it has one."""
+        """The share of the only row, with its interval if it has one.
+
+        Where n and seeds say how many answers there were, it is the share of a whole number of them that is written so.
+        """
         row = self.single()
         value, low, high = (row.get(name) or "nan" for name in ("value", "low", "high"))
         limits = (float(low) / 100, float(high) / 100) if low != "nan" else (-math.inf, math.inf)
-        return Estimate(float(value) / 100, *limits, 1)
+        return Estimate(_exact(value, int(row.get("n") or 0) * int(row.get("seeds") or 0)), *limits, 1)
 
     def trainings(self) -> int:
         """The number of seeds. Raises RunError if the rows do not agree about it."""
@@ -147,6 +150,16 @@ def _wrong(columns: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
 
 def _counted(right: str, n: str) -> bool:
     return right.isdecimal() and n.isdecimal() and 0 <= int(right) <= int(n) and int(n) > 0
+
+
+def _exact(percent: str, answers: int) -> float:
+    """The share that was written in percent, of so many answers; 0 if it is not known of how many."""
+    share = float(percent) / 100
+    if answers and math.isfinite(share):
+        likely = round(share * answers) / answers
+        if abs(likely - share) <= 0.5001 * 10 ** -(2 + len(percent.partition(".")[2])):
+            return likely
+    return share
 
 
 def _texts(value: object) -> set[str]:
