@@ -23,6 +23,7 @@ and those of the expression come first.
     lowest(), highest() the share of the worst and of the best seed
     each()              the share of each seed: "100, 74, 36"
     cell()              a row as it was published: "99.5 (98.8-100)", or its share
+    points()            a difference as it was published, with its signs: "+22.9 (+3.0 to +42.8)"
     every("column")     the cells of a column: "47, 53, 45"
     average("column")   the mean of the shares of each value of a column, without an interval
     value("column")     the cell of a column as a number; there must be one row
@@ -189,6 +190,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lowest": lambda rows: _plain(min(one.proportion() for one in rows.seeds()), scale=100),
     "highest": lambda rows: _plain(max(one.proportion() for one in rows.seeds()), scale=100),
     "cell": lambda rows: str(Shown(rows.share())) if rows.counted() else _as_published(rows.single()),
+    "points": lambda rows: "{:+.1f} ({:+.1f} to {:+.1f})".format(
+        *(rows.number(name) for name in ("value", "low", "high"))
+    ),
     "every": lambda rows, column: ", ".join(row[column] for row in rows.rows),
     "average": lambda rows, column: _plain(
         sum(part.share().value for part in rows.by(column).values()) / len(rows.by(column)), scale=100
