@@ -45,7 +45,6 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
     from lab.engines.plain import PlainEngine
-    from lab.engines.sliding_window import ErasingEngine
     from lab.models import pretrained
     from lab.scratch import llama as scratch
     from lab.text.scratch_notation import notation_of
@@ -55,15 +54,14 @@ def pretrain(config: PretrainConfig) -> None:
     notation, tested = notation_of(config), config.evaluation
     tokenizer = build_tokenizer(notation.vocabulary)
     device = pretrained.resolve_device(config.model)
-    model = scratch.build(config.model, notation.vocabulary, config.seed).to(device)  # type: ignore[arg-type]
+    model = scratch.build(config, notation.vocabulary).to(device)  # type: ignore[arg-type]
     training = scratch_training(config, model, tokenizer, notation)
     problems = unseen_problems(config.data.tested_cells(tested.lengths), config.seed, tested.problems_per_length)
     benchmark = LengthCurves(problems, notation, config.data.trained)
     benchmark.check(model, tokenizer)
-    if not tested.erase:
-        PlainEngine(model, tokenizer, tested.batch_size, by_group=True).check_memory(
-            benchmark.requests(), "evaluation.batch_size"
-        )
+    PlainEngine(model, tokenizer, tested.batch_size, by_group=True).check_memory(
+        benchmark.requests(), "evaluation.batch_size"
+    )
     on_the_way = while_training(config, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), notation)
 
     with config.open_run() as run:
@@ -78,12 +76,9 @@ def pretrain(config: PretrainConfig) -> None:
         model, tokenizer = pretrained.load(saved)
         assert isinstance(model, scratch.NumberLlama)
         model.sharpen(tested.sharpness)
-        erasing = ErasingEngine(model, tokenizer, tested.batch_size) if tested.erase else None
-        samples = measure(benchmark, erasing or PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
+        samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
         if distributed.is_main():
-            if erasing:
-                print(f"tokens read again: {erasing.read:,}; reading whole rows would take {erasing.whole_rows:,}")
-            report(config, run, benchmark, samples, probed=not model.config.has_own_attention)
+            report(config, run, benchmark, samples, probed=model.beyond_scores is None)
 
 
 def ignored_keys(config: PretrainConfig) -> str:

@@ -89,7 +89,7 @@ class PlaceEmbeddings(Part):
         start = philox("first place", index).random_raw() % (room + 1) if room > 0 else 0
         return {"places_BQ": torch.where(places_BQ > 0, places_BQ + start, 0)}
 
-    def embedded(self, hidden_BQD: torch.Tensor, inputs: Inputs) -> torch.Tensor:
+    def embedded(self, hidden_BQD: torch.Tensor, inputs: Inputs, ids_BQ: torch.Tensor) -> torch.Tensor:
         places_BQ = inputs["places_BQ"]
         vectors_BQD = nn.functional.embedding((places_BQ - 1).clamp(min=0), self.weight)
         return hidden_BQD + (vectors_BQD * (places_BQ > 0)[..., None]).to(hidden_BQD.dtype)

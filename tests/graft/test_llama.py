@@ -11,7 +11,7 @@ from lab.engines.engine import Request
 from lab.engines.local import LocalEngine
 from lab.engines.plain import PlainEngine
 from lab.errors import ModelError
-from lab.graft.llama import added_mask
+from lab.graft.llama import visible_keys
 from lab.models import adapters, loading, swaps
 from lab.parts.coupled import FAR_KIND, Coupled
 from lab.parts.part import Step
@@ -244,9 +244,9 @@ def test_alibi_takes_away_slope_times_distance(toy_model):
     states = torch.zeros(1, 3, 32)
     inputs = model.part_inputs([[5, 6, 7]]).parts["alibi"]
     act = model.parts["alibi"].act(inputs, Step(states, model.model.rotary_emb, training=False))
-    bias = act.shared(added_mask(states, None, 0))
-    slopes = [2**-2, 2**-4, 2**-6, 2**-8]
     hidden = torch.finfo(torch.float32).min
+    bias = act.shared(torch.where(visible_keys(torch.tensor([[5, 6, 7]]), None, 0), 0.0, hidden))
+    slopes = [2**-2, 2**-4, 2**-6, 2**-8]
     for head, slope in enumerate(slopes):
         expected = [[0, hidden, hidden], [-slope, 0, hidden], [-2 * slope, -slope, 0]]
         assert torch.equal(bias[0, head], torch.tensor(expected))

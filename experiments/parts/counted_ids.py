@@ -1,4 +1,5 @@
-"""Places that a model finds by itself: countdown ids (`position_ids`), except that it learns which words are counted.
+"""Places that a model finds by itself: countdown ids (`lab.parts.countdown_ids`), except that it learns which words are
+counted.
 
 A place is the number of counted words from a token to the end of its number. Each word of the vocabulary has a learned
 share: how much it counts, from 0 (the word ends a number) to 1. Before training, all shares are one half:
@@ -20,24 +21,44 @@ Shapes: B rows, T tokens, V words.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
 
-from lab.scratch.position_ids import TokenFacts, answered, countdown
+from lab.config.parts import PartConfig, Parts
+from lab.parts.countdown_ids import check_counts_down, countdown
+from lab.parts.rows import Rows
+from lab.parts.token_facts import NotatedPart, TokenFacts, answered
 
 _RATE = 60
 """The factor on the learned parameters, because shares must change more than weights in the same number of steps."""
 _BEYOND = 0.1
 """How far the sigmoid is stretched beyond 0 and 1."""
-_MANY = 2**31
-"""More ids than a row needs, so that places do not wrap around."""
 
 
-class PlaceCounter(nn.Module):
-    def __init__(self, words: int) -> None:
-        """A counter for a vocabulary of `words` words."""
-        super().__init__()
+class CountedIdsConfig(PartConfig, kind="counted_ids"):
+    """Like countdown_ids, but the model learns which words are counted."""
+
+    PRETRAINED, DECIDES, ONES_FIRST = False, True, True
+
+    def check(self, run: Any) -> None:
+        if "relative_keys" not in run.parts or "window" in run.parts:
+            raise ValueError("parts.counted_ids learns by gradients: use parts.relative_keys and no parts.window")
+        if run.data.packing > 1:
+            raise ValueError("parts.counted_ids needs data.packing=1")
+        check_counts_down(run, "parts.counted_ids")
+
+    def build(self, model: Any, others: Parts) -> "CountedIds":
+        return CountedIds(self, model.vocab_size)
+
+
+class CountedIds(NotatedPart):
+    in_pass = True
+
+    def __init__(self, config: CountedIdsConfig, words: int) -> None:
+        """`words`: the number of words of the vocabulary."""
+        super().__init__(config)
         self.learned = nn.Parameter(torch.empty(words))
         self.reset()
 
@@ -48,13 +69,16 @@ class PlaceCounter(nn.Module):
         """How much each word counts, (V,), from 0 to 1."""
         return ((1 + 2 * _BEYOND) * (_RATE * self.learned).sigmoid() - _BEYOND).clamp(0, 1)
 
-    def forward(self, ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
+    def position_ids(self, rows: Rows) -> torch.Tensor:
+        return rows.of_queries(self.places(rows.tokens_RT, self.facts(rows.tokens_RT.device)))
+
+    def places(self, ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
         """The places in whole rows with one problem each, (B, T): real numbers in training, else whole ones."""
         shares_V = self.shares().float()
         if not self.training:
             counted_V = shares_V.round().long()
             ends = replace(facts, digits=counted_V, ends_run=counted_V == 0, has_place=counted_V > 0)
-            return countdown(ids_BT, ends, _MANY)
+            return countdown(ids_BT, ends) * ((ids_BT != facts.begin) & (ids_BT != facts.pad))
         shares_BT, answered_BT = shares_V[ids_BT], answered(ids_BT, facts)
         place_B, places = shares_V.new_zeros(len(ids_BT)), []
         for token in reversed(range(ids_BT.shape[1])):

@@ -25,11 +25,16 @@ Shapes: B rows of a batch, T tokens, Q queries, K keys, V words.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 
+from lab.config.parts import PartConfig, Parts
+from lab.errors import ModelError
 from lab.numbers.tasks import SUM
+from lab.parts.positions import Positions
+from lab.parts.rows import Rows, Words
+from lab.parts.token_facts import NotatedPart, written_before
 from lab.text.notation import EQUALS
 from lab.text.running_totals import PART, RESULT, TOTAL
 
@@ -42,6 +47,37 @@ _ROW = 2**16
 _UNSEEN = 1_000_000
 """The distance from a query that is everywhere to a key that is not."""
 SEGMENTS = 6
+
+
+class GridIdsConfig(PartConfig, kind="grid_ids"):
+    """The row and the place of a digit in running totals (data.style=running_totals)."""
+
+    PRETRAINED, DECIDES, DIRECTIONS = False, True, 2
+
+    def check(self, run: Any) -> None:
+        if run.data.style != "running_totals":
+            raise ValueError("parts.grid_ids needs data.style=running_totals")
+        if "relative_keys" not in run.parts or "stick_breaking" in run.parts:
+            raise ValueError("parts.grid_ids has two directions: it needs parts.relative_keys and no stick_breaking")
+
+    def build(self, model: Any, others: Parts) -> "GridIds":
+        return GridIds(self)
+
+
+class GridIds(NotatedPart):
+    def read(self, words: Words, reverse: str) -> None:
+        super().read(words, reverse)
+        self._grid = GridFacts.of(words.vocabulary, self.facts(torch.device("cpu")).digits)
+        if self._grid is None:
+            raise ModelError("parts.grid_ids needs data.style=running_totals: the vocabulary has no totals")
+
+    def position_ids(self, rows: Rows) -> torch.Tensor:
+        tokens = rows.tokens_RT
+        assert self._grid is not None
+        return rows.of_queries(grid_ids(tokens, self._grid, written_before(tokens, self.facts(tokens.device))))
+
+    def positions(self, ids_BQ: torch.Tensor, ids_BK: torch.Tensor) -> Positions:
+        return Positions(ids_BQ, ids_BK, list(ahead(ids_BQ, ids_BK)))
 
 
 @dataclass(frozen=True)
