@@ -220,7 +220,7 @@ class Probed:
         return [array.plot() for array in self.measured]
 
 
-def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto", **attention: int) -> Model:
+def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto", **others: Any) -> Model:
     """Loads any model by its name: a run directory of finetune, pretrain or adder, a folder of adapters or of a model,
     a name on the model hub, an embedded model, or one of the zoo (`lab list models`).
 
@@ -229,17 +229,17 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         batch_size: questions per forward pass.
         dtype: the dtype of a pretrained model's weights: float32, bfloat16 or auto.
         device: auto, cpu or cuda.
-        attention: what to change in the attention of the loaded model: `far_at_most`, `clip_distance` or `spacing`
+        others: `parts`, what to change in the parts of the loaded model, such as {"far_digits": {"at_most": 5}}
             (`lab.config.evaluation.LocalEngineConfig`). Saved weights stay as they are.
 
     Raises ModelError, in one line, if the model is not available or cannot be changed in this way, and ConfigError if a
     setting does not exist.
     """
     config = _checked(
-        LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **attention
+        LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **others
     )
     engine, description = engine_of(config)
-    changed = [f"{key}={value}" for key, value in attention.items()]
+    changed = [f"parts.{kind}={keys}" for kind, keys in config.parts.items()]
     if isinstance(engine, NotatedEngine):
         return replace(_notated(name, engine), changed=changed)
     every = formats.writable(engine.format)
@@ -266,7 +266,7 @@ def engine_of(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str]:
     Raises ModelError or ConfigError if it cannot be made.
     """
     if isinstance(config, LocalEngineConfig) and asking.is_adder(folder := Path(sources.resolve(config.model.name))):
-        asking.check_attention(config)
+        asking.check_parts(config)
         return asking.AdderEngine.of(folder), "cpu"
     return open_engine(config)
 

@@ -106,16 +106,17 @@ CASES = {
     "products counted down": (
         "pretrain",
         [
-            "model.positions.kind=countdown",
+            "parts.countdown_ids={}",
             "format={reverse: none, pad: answer, carry_place: true}",
             "data.tasks=[multiply_hard_integer]",
         ],
         "products are longer: leave multiply_hard_integer out of data.tasks",
     ),
-    "erasing what is counted": (
-        "pretrain",
-        ["model={encoding: relative, window: 6, far_at_most: 2, positions: {kind: coupled}}", "evaluation.erase=true"],
-        "evaluation.erase does not work with model.far_at_most",
+    "a part of pretrained models": ("pretrain", ["parts.walk.heads=1"], "parts.walk is not for models from scratch"),
+    "a part of models from scratch": (
+        "finetune",
+        ["parts.countdown_ids={}"],
+        "parts.countdown_ids is not for pretrained models",
     ),
     "no key": (
         "evaluate",

@@ -34,6 +34,7 @@ class FarCopies(Part):
     def act(self, inputs: Inputs, step: Step) -> Act | None:
         if not step.training:
             return None
-        assert step.positions is not None and step.visible_BHQK is not None
+        assert step.positions is not None
+        assert step.visible_BHQK is not None
         far_BQK = far_digits(step.positions, step.visible_BHQK[:, 0])
         return Biased((math.log(self.config.copies) * far_BQK)[:, None].to(step.hidden_BQD.dtype))

@@ -28,5 +28,9 @@ class SlowerRopeConfig(PartConfig, kind="slower_rope"):
 
 class SlowerRope(Part):
     def attach(self, model: Any) -> None:
-        model.config.rope_parameters = {**model.config.rope_parameters, "rope_type": "linear", "factor": self.config.factor}
+        model.config.rope_parameters = {
+            **model.config.rope_parameters,
+            "rope_type": "linear",
+            "factor": self.config.factor,
+        }
         model.model.rotary_emb = LlamaRotaryEmbedding(model.config)

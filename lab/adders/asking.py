@@ -32,11 +32,10 @@ def is_adder(path: Path) -> bool:
     return (path.suffix in LARGEST and path.is_file()) or (path / ADDER).is_file() or Run(path).command == "adder"
 
 
-def check_attention(config: LocalEngineConfig) -> None:
-    """Raises ConfigError if the config changes the attention for a test, which is not possible in a smallest adder."""
-    for key in ("far_at_most", "clip_distance", "spacing"):
-        if getattr(config, key):
-            raise ConfigError(f"{key} does not go with a smallest adder: leave it out")
+def check_parts(config: LocalEngineConfig) -> None:
+    """Raises ConfigError if the config changes parts for a test, which a smallest adder does not have."""
+    if config.parts:
+        raise ConfigError(f"parts.{next(iter(config.parts))} does not go with a smallest adder: leave it out")
 
 
 class AdderEngine:

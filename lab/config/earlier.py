@@ -131,4 +131,7 @@ def _engine_with_parts(settings: Any) -> Any:
     if not isinstance(engine, Mapping) or not changed.keys() & engine.keys():
         return settings
     parts = {part: {key: engine[old]} for old, (part, key) in changed.items() if old in engine}
-    return {**settings, "engine": {**{key: value for key, value in engine.items() if key not in changed}, "parts": parts}}
+    return {
+        **settings,
+        "engine": {**{key: value for key, value in engine.items() if key not in changed}, "parts": parts},
+    }

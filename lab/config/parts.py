@@ -163,9 +163,10 @@ def check_parts(run: Any) -> None:
     for kind, part in run.parts.items():
         if not (part.FROM_SCRATCH if scratch else part.PRETRAINED):
             raise ValueError(f"parts.{kind} is not for {'models from scratch' if scratch else 'pretrained models'}")
-        part.check(run)
     if len(deciding := [kind for kind, part in run.parts.items() if part.DECIDES]) > 1:
         raise ValueError(f"parts.{deciding[0]} and parts.{deciding[1]} both decide position ids: leave one of them out")
+    for part in run.parts.values():
+        part.check(run)
 
 
 class _Shape:

@@ -18,14 +18,13 @@ from transformers import Cache, LlamaConfig, LlamaForCausalLM
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
-from lab.config.parts import PartConfig, Parts, section_of
+from lab.config.parts import PartConfig, Parts, kinds, section_of
 from lab.errors import ModelError
 from lab.parts.part import Act, Part, Step
 from lab.parts.positions import Positions
 from lab.parts.rows import Rows, Span, Words
 from lab.trees.layout import PartInputs, by_node, left_padding, row_inputs
 from lab.trees.paths import PATH_ATTENTION, Paths, attends_along_paths
-
 
 POSITIONS = "positions"
 """The name under which the position ids of queries and keys are among the inputs of parts."""
@@ -47,8 +46,7 @@ class GraftedLlama(LlamaForCausalLM):
         for layer in self.model.layers:
             layer.__class__ = GraftedLayer  # new layers would draw their weights again
         self.parts: Any = nn.ModuleDict({kind: section.build(config, sections) for kind, section in sections.items()})
-        if self.has_pairs or self.beyond_scores:
-            config._attn_implementation = PATH_ATTENTION
+        config._attn_implementation = self._attention()
         for part in self.parts.values():
             part.attach(self)
         self.new_tokens: list[int] = []
@@ -78,42 +76,43 @@ class GraftedLlama(LlamaForCausalLM):
         for part in self.parts.values():
             part.read(self.words, reverse)
 
-    def change_parts(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Changes keys of parts after training, or adds a part that has no weights.
+    def change_parts(self, changes: Mapping[str, Mapping[str, Any] | None]) -> None:
+        """Changes keys of parts after training, or adds or removes a part that has no weights.
 
         Args:
-            changes: the new values, by kinds of parts and keys.
+            changes: the new values, by kinds of parts and keys; None for a part that is removed.
 
-        Raises ModelError for a part that the model does not have and that has weights, and for keys that must not
-        change after training.
+        Raises ModelError for a part that there is not, for one that the model does not have and that has weights, and
+        for keys that must not change after training.
         """
         for kind, keys in changes.items():
-            section = section_of(kind)
-            there = self.parts[kind].config if kind in self.parts else None
-            if fixed := [key for key in keys if key not in section.LATER]:
-                raise ModelError(f"parts.{kind}.{fixed[0]} cannot change after training")
-            try:
-                now = section.model_validate({**(there.model_dump() if there else {}), **keys})
-            except ValueError as error:
-                raise ModelError(f"parts.{kind}: {_first(error)}") from None
-            if there is None:
-                self._add(kind, now)
+            if keys is None:
+                self._remove(kind)
+            elif kind in self.parts:
+                self.parts[kind].change(_changed(kind, keys, self.parts[kind].config.model_dump()))
             else:
-                self.parts[kind].change(now)
-
-    def remove_part(self, kind: str) -> None:
-        """Removes a part that has no weights, if the model has it."""
-        if kind in self.parts:
-            del self.parts[kind]
+                self._add(kind, _changed(kind, keys, {}))
+        self.config.parts = {kind: part.config.model_dump() for kind, part in self.parts.items()}  # type: ignore[attr-defined]
 
     def _add(self, kind: str, section: PartConfig) -> None:
         sections: Parts = {other: part.config for other, part in self.parts.items()}
         part = section.build(self.config, sections)
-        if any(True for _ in part.parameters()):
-            raise ModelError(f"parts.{kind} has weights: the model must be tuned with it")
+        _check_that_it_has_no_weights(kind, part)
         part.attach(self)
         part.read(self.words, self.reverse)
-        self.parts[kind] = part
+        self.parts = nn.ModuleDict(sorted([*self.parts.items(), (kind, part.train(self.training))]))
+        self.set_attn_implementation(self._attention())
+
+    def _remove(self, kind: str) -> None:
+        if kind in self.parts:
+            _check_that_it_has_no_weights(kind, self.parts[kind])
+            del self.parts[kind]
+            self.set_attn_implementation(self._attention())
+
+    def _attention(self) -> str:
+        """The attention that the parts need."""
+        needs = self.has_pairs or self.beyond_scores
+        return PATH_ATTENTION if needs else str(self.config._attn_implementation)
 
     @property
     def has_pairs(self) -> bool:
@@ -262,11 +261,11 @@ class GraftedLlama(LlamaForCausalLM):
             what = f"attention of the kind {self.config._attn_implementation} knows no parts"
             raise ModelError(f"{what}: leave attn_implementation as the lab sets it")
         if ids := inputs.get(POSITIONS):
-            step = step._replace(positions=self._positions(**ids))
+            step = step._replace(positions=self.positions_of(**ids))
         acts = [part.act(inputs.get(kind, {}), step) for kind, part in self.parts.items()]
         return [act for act in acts if act is not None]
 
-    def _positions(self, ids_BQ: torch.Tensor, ids_BK: torch.Tensor) -> Positions:
+    def positions_of(self, ids_BQ: torch.Tensor, ids_BK: torch.Tensor) -> Positions:
         """How far apart tokens are, as the part says that decides their ids."""
         deciding = [part for part in self.parts.values() if type(part).position_ids is not Part.position_ids]
         return deciding[-1].positions(ids_BQ, ids_BK) if deciding else Positions.of(ids_BQ, ids_BK)
@@ -333,6 +332,24 @@ def _to_keys(inputs: Mapping[str, torch.Tensor], keys: int) -> dict[str, torch.T
         return pad(part, (0, keys - part.shape[-1])) if name.endswith(("_BK", "_BQK")) else part
 
     return {name: padded(name, part) for name, part in inputs.items()}
+
+
+def _changed(kind: str, keys: Mapping[str, Any], before: Mapping[str, Any]) -> PartConfig:
+    """The section of a part with new values of keys. Raises ModelError as `GraftedLlama.change_parts` does."""
+    try:
+        section = section_of(kind)
+        if fixed := [key for key in keys if key in section.model_fields and key not in section.LATER]:
+            raise ModelError(f"parts.{kind}.{fixed[0]} cannot change after training")
+        return section.model_validate({**before, **keys})
+    except KeyError:
+        raise ModelError(f"parts.{kind}: no such part; parts here: {', '.join(kinds())}") from None
+    except ValueError as error:
+        raise ModelError(f"parts.{kind}: {_first(error)}") from None
+
+
+def _check_that_it_has_no_weights(kind: str, part: Part) -> None:
+    if any(True for _ in part.parameters()):
+        raise ModelError(f"parts.{kind} has weights: the model must be trained with it, or without it")
 
 
 def _on(device: torch.device, found: PartInputs) -> tuple[dict[str, dict[str, torch.Tensor]], torch.Tensor | None]:

@@ -47,7 +47,9 @@ def check_through_point(config: Any, run: Any, reverse: str) -> None:
     """Raises ValueError for a config with `through_point` if numbers are not written in this order, padded to the same
     length."""
     if config.through_point and (run.format.reverse, run.format.pad) != (reverse, "all"):
-        what = f"parts.{config.KIND}.through_point counts decimals and integer part as one number, starting from its end"
+        what = (
+            f"parts.{config.KIND}.through_point counts decimals and integer part as one number, starting from its end"
+        )
         raise ValueError(f"{what}: use format.reverse={reverse} and format.pad=all")
 
 

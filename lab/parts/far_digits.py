@@ -13,6 +13,7 @@ import torch
 from pydantic import Field
 
 from lab.config.parts import PartConfig, Parts
+from lab.errors import ModelError
 from lab.parts.alibi import Biased
 from lab.parts.part import Act, Inputs, Part, Step
 from lab.parts.positions import Positions
@@ -32,21 +33,28 @@ class FarDigitsConfig(PartConfig, kind="far_digits"):
         check_that_digits_are_known(run, "parts.far_digits")
 
     def build(self, model: Any, others: Parts) -> "FarDigits":
+        if not _tell_digits(others):
+            raise ModelError("parts.far_digits needs a model with parts.coupled_ids or parts.abacus_ids")
         return FarDigits(self)
 
 
 def check_that_digits_are_known(run: Any, key: str) -> None:
     """Raises ValueError, for the part of the config's `key`, if ids do not tell digits from signs."""
-    if run.data.packing > 1 or not {*run.parts} & {"coupled_ids", "abacus_ids"}:
+    if run.data.packing > 1 or not _tell_digits(run.parts):
         what = f"{key} tells digits from signs by the ids of one problem"
         raise ValueError(f"{what}: it needs parts.coupled_ids or parts.abacus_ids, and data.packing=1")
+
+
+def _tell_digits(parts: Parts) -> bool:
+    return bool({*parts} & {"coupled_ids", "abacus_ids"})
 
 
 class FarDigits(Part):
     pairs = distances = True
 
     def act(self, inputs: Inputs, step: Step) -> Act:
-        assert step.visible_BHQK is not None and step.positions is not None
+        assert step.visible_BHQK is not None
+        assert step.positions is not None
         far_BQK = far_digits(step.positions, step.visible_BHQK[:, 0])
         too_many_BQ1 = (far_BQK & step.visible_BHQK[:, 0]).sum(-1, keepdim=True) / self.config.at_most
         return Biased((-too_many_BQ1.clamp(min=1).log() * far_BQK)[:, None].to(step.hidden_BQD.dtype))

@@ -47,6 +47,6 @@ class LearnedIds(Part):
         if looked_at and not torch.compiler.is_compiling() and (largest := int(ids_BQ.max())) >= count:
             raise ModelError(
                 f"a row has position id {largest}, but only ids below {count} have an embedding: train with "
-                f"parts.learned_ids.largest, or that of the part that decides ids, above {largest}, or give shorter rows"
+                f"`largest` above {largest}, of parts.learned_ids or of the part that decides ids, or give shorter rows"
             )
         return hidden_BQD + self.vectors(ids_BQ)

@@ -1,6 +1,6 @@
-"""A bias against far keys: slope x distance is subtracted from the scores, with one slope for all heads or one for each,
-given or learned. Heads find a digit by its position id; this bias keeps the attention that leaks to other digits from
-growing with the number of digits.
+"""A bias against far keys: slope x distance is subtracted from the scores, with one slope for all heads or one for
+each, given or learned. Heads find a digit by its position id; this bias keeps the attention that leaks to other digits
+from growing with the number of digits.
 
 Shapes: B rows, Q queries, K keys, H heads.
 """

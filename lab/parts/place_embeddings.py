@@ -26,6 +26,8 @@ class PlaceEmbeddingsConfig(PartConfig, kind="place_embeddings"):
     at first they change nothing. In training, the place of the first digit is drawn for each batch, so that all
     embeddings are trained."""
 
+    FROM_SCRATCH = False
+
     places: int = Field(ge=1)
     """How many places have an embedding."""
 

@@ -89,9 +89,7 @@ class StickBreaking(Part):
 
 
 class _Walking(Act):
-    def __init__(
-        self, config: StickBreakingConfig, earlier_BHQK: torch.Tensor, downward: "Downward | None"
-    ) -> None:
+    def __init__(self, config: StickBreakingConfig, earlier_BHQK: torch.Tensor, downward: "Downward | None") -> None:
         self.own_heads, self.back = config.heads, config.heads - config.downward
         self.earlier_BHQK, self.downward = earlier_BHQK, downward
 

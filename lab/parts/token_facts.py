@@ -126,9 +126,7 @@ def shifted(
     return ids % largest * ((ids_BT != facts.begin) & (ids_BT != facts.pad))
 
 
-def draw_offsets(
-    spans_BN: torch.Tensor, largest: int, generator: np.random.Generator, kind: str
-) -> torch.Tensor:
+def draw_offsets(spans_BN: torch.Tensor, largest: int, generator: np.random.Generator, kind: str) -> torch.Tensor:
     """For each problem, an offset (B, N) of its coupled ids, so that no two problems of a row share an id.
 
     The cycle of ids is cut into N equal windows, which are shuffled and rotated together. Each problem starts at a

@@ -1,5 +1,5 @@
-"""A window: keys whose position ids are farther away than a limit are hidden, so that nothing leaks to them. What a layer
-computes then does not depend on the lengths of numbers."""
+"""A window: keys whose position ids are farther away than a limit are hidden, so that nothing leaks to them. What a
+layer computes then does not depend on the lengths of numbers."""
 
 from typing import Any
 

@@ -28,6 +28,7 @@ from lab.graft.llama import GraftedLlama
 from lab.parts.rows import Rows
 from lab.text.examples import IGNORED
 from lab.text.notation import BEGIN, END, EQUALS, PAD
+from lab.trees.paths import PATH_ATTENTION
 
 _LONGEST = 16_384
 """The largest number of tokens in a row, as saved configs state it. No tensor has this size; learned encodings
@@ -69,11 +70,12 @@ class NumberLlama(GraftedLlama):
         import_modules(config.uses)
         check_words(config.vocabulary)
         super().__init__(config)
-        if self.beyond_scores is None:
-            config._attn_implementation = "sdpa"
         self.know_tokens(config.vocabulary, [], [], "none")
         # FSDP must not split it: `forward` calls parts of the last layer, which would stay sharded
         self._no_split_modules = set()
+
+    def _attention(self) -> str:
+        return PATH_ATTENTION if self.beyond_scores else "sdpa"
 
     @classmethod
     def from_pretrained(cls, *arguments: Any, **settings: Any) -> Any:

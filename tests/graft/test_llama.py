@@ -503,10 +503,10 @@ def test_spacing_can_be_set_after_loading_and_taken_back(toy_model):
     ids = tokenizer.encode("12 and 345 = 7", return_tensors="pt")
     with torch.inference_mode():
         before = with_trained_places(model)(ids).logits
-        loading.space_evenly(model, 3)
+        loading.change_parts(model, {"even_spacing": {"distance": 3}})
         assert torch.equal(model(ids).logits, with_trained_places(spaced)(ids).logits)
         assert not torch.allclose(model(ids).logits, before, atol=1e-3)
-        loading.space_evenly(model, 0)
+        loading.change_parts(model, {"even_spacing": None})
         assert torch.equal(model(ids).logits, before)
 
 
@@ -521,10 +521,10 @@ def test_evenly_spaced_numbers_change_no_bit_of_a_text_without_numbers(toy_model
 def test_spacing_needs_coupled_positions_and_a_rotation_that_does_not_change(toy_model):
     same_place, _ = load(toy_model, SWAPS["same place"])
     with pytest.raises(ModelError, match="even_spacing needs a model that was tuned"):
-        loading.space_evenly(same_place, 3)
+        loading.change_parts(same_place, {"even_spacing": {"distance": 3}})
     coupled, _ = load(toy_model, SWAPS["coupled"])
     with pytest.raises(ModelError, match=r"even_spacing: distance: .*greater than or equal to 1"):
-        loading.space_evenly(coupled, -1)
+        loading.change_parts(coupled, {"even_spacing": {"distance": -1}})
     coupled.model.rotary_emb.rope_type = "dynamic"
     with pytest.raises(ModelError, match="even_spacing does not go with RoPE of the kind dynamic"):
-        loading.space_evenly(coupled, 3)
+        loading.change_parts(coupled, {"even_spacing": {"distance": 3}})

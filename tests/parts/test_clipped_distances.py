@@ -6,7 +6,8 @@ from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from lab.errors import ModelError
-from lab.scratch.clipped_distances import ClippedDistances
+from lab.parts.clipped_distances import Clipped
+from lab.parts.positions import Positions
 from tests.scratch.test_llama import encode, tiny
 
 WIDTH = 8
@@ -22,19 +23,19 @@ def turned(states_TD: torch.Tensor, ids_T: torch.Tensor) -> torch.Tensor:
 def test_scores_are_those_of_rope_at_the_clipped_distance_from_query_to_key(ids, distance, circle):
     positions_T = torch.tensor(ids)
     query_TD, key_TD = torch.randn(2, len(ids), WIDTH, generator=torch.Generator().manual_seed(0))
-    clipped = ClippedDistances.of(
-        distance, positions_T[None], positions_T[None], circle, lambda ids_BT: ROTARY(query_TD[None], ids_BT)
-    )
-    rotated = (turned(states, positions_T)[None, None] for states in (query_TD, key_TD))
-    products_QK = clipped.products(*rotated)[0, 0]
-    for query in range(len(ids)):
-        for key in range(len(ids)):
-            ahead = ids[key] - ids[query]
+    positions = Positions.of(positions_T[None], positions_T[None], circle)
+    clipped = Clipped(distance, positions, lambda ids_BT: ROTARY(query_TD[None], ids_BT))
+    query, key = (turned(states, positions_T)[None, None] for states in (query_TD, key_TD))
+    mask = torch.zeros(1, 1, len(ids), len(ids))
+    products_QK = clipped.scores(0, query @ key.transpose(-1, -2), query, key, mask, 1.0)[0, 0]
+    for asks in range(len(ids)):
+        for seen_at in range(len(ids)):
+            ahead = ids[seen_at] - ids[asks]
             shorter = ahead if circle is None else (ahead + circle // 2) % circle - circle // 2
             # a key that is near round the circle is turned by its id, as in RoPE without clipping
             seen = ahead if abs(shorter) <= distance else (distance if shorter > 0 else -distance)
-            by_hand = query_TD[query] @ turned(key_TD[key : key + 1], torch.tensor([seen]))[0]
-            assert products_QK[query, key] == pytest.approx(by_hand.item(), abs=1e-4)
+            by_hand = query_TD[asks] @ turned(key_TD[seen_at : seen_at + 1], torch.tensor([seen]))[0]
+            assert products_QK[asks, seen_at] == pytest.approx(by_hand.item(), abs=1e-4)
 
 
 @torch.inference_mode()
@@ -42,12 +43,12 @@ def test_a_model_is_clipped_after_its_training_and_sees_the_same_within_the_dist
     model = tiny("rope", "coupled")
     short, long = (torch.tensor([encode(f"<begin> {row} =")]) for row in ("5 2 <add_integer> 7", "1 2 3 4 5 6 7 8 9"))
     before = [model(ids).logits for ids in (short, long)]
-    model.clip_distances(3)
+    model.change_parts({"clipped_distances": {"at": 3}})
     assert torch.allclose(model(short).logits, before[0], atol=1e-5)
     assert not torch.allclose(model(long).logits, before[1], atol=1e-2)
-    model.clip_distances(9)
+    model.change_parts({"clipped_distances": {"at": 9}})
     assert torch.allclose(model(long).logits, before[1], atol=1e-5)
-    model.clip_distances(0)
+    model.change_parts({"clipped_distances": None})
     assert torch.equal(model(long).logits, before[1])
-    with pytest.raises(ModelError, match="clip_distance goes with rope, not with relative"):
-        tiny("relative", "coupled").clip_distances(3)
+    with pytest.raises(ModelError, match=r"clipped_distances works only with RoPE, not with parts\.relative_keys"):
+        tiny("relative", "coupled").change_parts({"clipped_distances": {"at": 3}})

@@ -4,21 +4,21 @@ import pytest
 import torch
 
 from lab.config.notation import FormatConfig
-from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.config.schema import RulesConfig
 from lab.errors import ModelError
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import SUM, TASKS
-from lab.scratch import grid_places
-from lab.scratch import llama as scratch
-from lab.scratch.grid_places import ahead
-from lab.scratch.position_encodings import distances
-from lab.scratch.position_ids import TokenFacts, position_ids, segments
+from lab.parts import grid_ids
+from lab.parts.grid_ids import GridFacts, GridIds, GridIdsConfig, ahead, grid_segments
+from lab.parts.rows import Rows, Words
 from lab.text.rule_notation import RuleNotation
 from lab.text.running_totals import RunningTotals
+from tests.from_scratch import built
 
 NOTATION = RunningTotals([TASKS["multiply_hard_integer"], SUM])
-FACTS = TokenFacts.of(NOTATION.vocabulary)
+PART = GridIds(GridIdsConfig())
+PART.read(Words(NOTATION.vocabulary), "none")
+FACTS = PART._grid
 ROW = 2**16
 PRODUCT = "<begin> 7 4 <multiply_hard_integer> 3 2 = part 1 4 1 total 1 4 1 part 4 9 0 total 8 0 1 answer 1 8 0 1 <end>"
 LONG_SUM = (
@@ -31,8 +31,12 @@ def encoded(text: str) -> torch.Tensor:
     return torch.tensor([[words.index(word) for word in text.split()]])
 
 
+def ids_of(ids_BT: torch.Tensor) -> torch.Tensor:
+    return PART.position_ids(Rows(ids_BT, Words(NOTATION.vocabulary)))
+
+
 def rows_and_places(text: str) -> tuple[list[int], list[int]]:
-    rows, places = grid_places.rows_and_places(position_ids("grid", 9, encoded(text), FACTS)[0])
+    rows, places = grid_ids.rows_and_places(ids_of(encoded(text))[0])
     return rows.tolist(), places.tolist()
 
 
@@ -54,7 +58,7 @@ def test_the_rows_of_a_sum_are_its_terms_with_their_totals():
 
 
 def test_segments_tell_the_kinds_of_numbers_apart():
-    assert segments(encoded(PRODUCT), FACTS)[0, :27].tolist() == [
+    assert grid_segments(encoded(PRODUCT), FACTS)[0, :27].tolist() == [
         0,
         1,
         1,
@@ -68,25 +72,25 @@ def test_segments_tell_the_kinds_of_numbers_apart():
         5,
         5,
     ]
-    assert segments(encoded(LONG_SUM), FACTS)[0].tolist() == [0, *[1] * 10, *[4] * 13]
+    assert grid_segments(encoded(LONG_SUM), FACTS)[0].tolist() == [0, *[1] * 10, *[4] * 13]
 
 
 @pytest.mark.parametrize("text", [PRODUCT, LONG_SUM])
 def test_ids_and_segments_do_not_depend_on_later_words_or_on_padding(text):
     ids = encoded(text)
-    whole, kinds = position_ids("grid", 9, ids, FACTS), segments(ids, FACTS)
+    whole, kinds = ids_of(ids), grid_segments(ids, FACTS)
     for end in range(1, ids.shape[1]):
-        assert torch.equal(position_ids("grid", 9, ids[:, :end], FACTS), whole[:, :end])
-        assert torch.equal(segments(ids[:, :end], FACTS), kinds[:, :end])
-    padded = torch.cat([torch.full((1, 3), FACTS.pad), ids], 1)
-    assert torch.equal(position_ids("grid", 9, padded, FACTS)[:, 3:], whole)
-    assert torch.equal(segments(padded, FACTS)[:, 3:], kinds)
+        assert torch.equal(ids_of(ids[:, :end]), whole[:, :end])
+        assert torch.equal(grid_segments(ids[:, :end], FACTS), kinds[:, :end])
+    padded = torch.cat([torch.full((1, 3), 0), ids], 1)
+    assert torch.equal(ids_of(padded)[:, 3:], whole)
+    assert torch.equal(grid_segments(padded, FACTS)[:, 3:], kinds)
 
 
 def test_a_key_that_is_everywhere_is_at_distance_zero_and_a_query_that_is_everywhere_sees_only_such_keys():
     at = {"begin": 0, "a": 0 * ROW + 3, "b": 2 * ROW, "part": 2 * ROW + 3, "total": 4 * ROW + 2}
     ids = torch.tensor([[*at.values()]])
-    between = dict(zip(at, distances(ids, ids, None, True)[0], strict=True))
+    between = dict(zip(at, PART.positions(ids, ids).distances_BQK[0], strict=True))
     seen = {name: [key for key, far in zip(at, row, strict=True) if far <= 2] for name, row in between.items()}
     assert seen["part"] == ["begin", "a", "b", "part", "total"]
     assert seen["total"] == ["begin", "a", "b", "part", "total"]
@@ -98,15 +102,13 @@ def test_a_key_that_is_everywhere_is_at_distance_zero_and_a_query_that_is_everyw
 
 def test_distances_obey_the_triangle_inequality_so_that_a_window_bounds_what_layers_see_together():
     ids = torch.tensor([[row * ROW + place for row in range(4) for place in range(4)]])
-    between = distances(ids, ids, None, True)[0]
+    between = PART.positions(ids, ids).distances_BQK[0]
     assert torch.all(between[:, None] <= between[:, :, None] + between[None])
 
 
 def test_with_a_window_a_layer_stack_does_not_see_a_far_row():
-    config = ScratchConfig(
-        size="0.2M", layers=2, encoding="relative", window=1, positions=PositionsConfig(kind="grid", segments=True)
-    )
-    model = scratch.build(config, NOTATION.vocabulary, 0)
+    parts = {"grid_ids": {}, "window": {"reach": 1}, "relative_keys": {}, "segments": {}}
+    model = built(NOTATION.vocabulary, parts, size="0.2M", layers=2)
     terms = " ".join(f"<sum_integers> {digit} 1" for digit in range(1, 9))
     one = encoded(
         f"<begin> {terms} = total 1 1 total 3 2 total 6 3 total 0 5 total 5 6 total 1 8 total 8 9 total 6 0 1"
@@ -121,13 +123,13 @@ def test_with_a_window_a_layer_stack_does_not_see_a_far_row():
 
 def test_a_vocabulary_without_totals_is_refused_in_one_line():
     with pytest.raises(ModelError, match=r"needs data\.style=running_totals"):
-        position_ids("grid", 9, torch.tensor([[1]]), TokenFacts.of(["<pad>", "<begin>", "<end>", "=", "1"]))
+        GridIds(GridIdsConfig()).read(Words(["<pad>", "<begin>", "<end>", "=", "1"]), "none")
 
 
 def test_rules_that_have_a_variable_named_total_are_not_taken_for_running_totals():
     rules = RuleNotation(RulesConfig(unit=1), FormatConfig(reverse="integer"), [Cell(TASKS["add_integer"], 3)])
     assert "total" in rules.vocabulary
-    assert TokenFacts.of(rules.vocabulary).grid is None
+    assert GridFacts.of(rules.vocabulary, torch.zeros(len(rules.vocabulary), dtype=torch.long)) is None
 
 
 def test_rows_and_places_do_not_run_into_each_other_in_long_numbers():

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from lab.scratch.position_ids import TokenFacts, coupled, position_ids, segments
+from lab.parts.segments import segments
+from lab.parts.token_facts import TokenFacts
+from tests.from_scratch import position_ids
 
 WORDS = [
     "<pad>",
@@ -29,9 +31,13 @@ def encoded(text: str) -> torch.Tensor:
     return torch.tensor([[WORDS.index(word) for word in text.split()]])
 
 
+def coupled(ids: torch.Tensor) -> torch.Tensor:
+    return position_ids("coupled", 64, ids, FACTS)
+
+
 def test_a_line_has_the_id_of_the_place_that_it_handles_and_each_column_its_segment():
     ids = encoded(SUM)
-    assert coupled(ids, FACTS, 64)[0].tolist() == [0, 1, 2, 0, 1, 0, *[1] * 5, *[2] * 5, 3, 0, 1, 2, 3]
+    assert position_ids("coupled", 64, ids, FACTS)[0].tolist() == [0, 1, 2, 0, 1, 0, *[1] * 5, *[2] * 5, 3, 0, 1, 2, 3]
     assert segments(ids, FACTS)[0].tolist() == [0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 3, 4, 5, 6, 7, 3, 4, 15, 15, 15, 0]
 
 
@@ -39,7 +45,9 @@ def test_lines_count_from_the_word_with_which_a_function_begins_and_quoted_digit
     ids = encoded(CALL)
     question, first, entry = [0, 1, 2, 0, 1, 0], [1, 1], [0, 0, 1, 2, 0, 0, 1, 0, 0]
     turns, whole, mixed, answer = [1] * 3 + [2] * 3, [3, 1, 2, 3, 3], [4, 4, 1, 2, 4, 4, 4], [5, 0, 1, 2]
-    assert coupled(ids, FACTS, 64)[0].tolist() == question + first + entry + turns + whole + mixed + answer
+    assert (
+        position_ids("coupled", 64, ids, FACTS)[0].tolist() == question + first + entry + turns + whole + mixed + answer
+    )
     assert segments(ids, FACTS)[0, 8:17].tolist() == [4, 5, 5, 5, 6, 7, 7, 8, 3]
 
 
@@ -47,13 +55,13 @@ def test_lines_count_from_the_word_with_which_a_function_begins_and_quoted_digit
 def test_ids_and_segments_do_not_depend_on_later_words(text):
     ids = encoded(text)
     for end in range(1, ids.shape[1]):
-        assert torch.equal(coupled(ids[:, :end], FACTS, 64), coupled(ids, FACTS, 64)[:, :end])
+        assert torch.equal(coupled(ids[:, :end]), coupled(ids)[:, :end])
         assert torch.equal(segments(ids[:, :end], FACTS), segments(ids, FACTS)[:, :end])
 
 
 def test_a_problem_that_follows_another_in_a_row_has_the_same_lines():
     both, alone = encoded(SUM + " " + CALL), encoded(CALL)
-    assert torch.equal(coupled(both, FACTS, 64)[:, -alone.shape[1] :], coupled(alone, FACTS, 64))
+    assert torch.equal(coupled(both)[:, -alone.shape[1] :], coupled(alone))
     assert torch.equal(segments(both, FACTS)[:, -alone.shape[1] :], segments(alone, FACTS))
 
 

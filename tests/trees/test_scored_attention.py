@@ -1,4 +1,4 @@
-"""The attention of models from scratch against sums over keys, one query at a time."""
+"""Attention whose scores or weights parts compute, against sums over keys, one query at a time."""
 
 import math
 from types import SimpleNamespace
@@ -6,7 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lab.scratch.number_attention import number_attention
+from lab.parts.relative_keys import _Wanted
+from lab.parts.stick_breaking import StickBreakingConfig, _Walking, earlier
+from lab.trees.paths import scored_attention
 
 HIDDEN = float("-inf")
 B, H, T, D, C = 2, 3, 5, 4, 3
@@ -19,9 +21,16 @@ def inputs(kv_heads: int = H) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     return query, key, value
 
 
-def layer(sticks: int = 0, groups: int = 1) -> SimpleNamespace:
-    config = SimpleNamespace(stick_breaking=sticks, downward=0)
-    return SimpleNamespace(config=config, num_key_value_groups=groups, layer_idx=1)
+LAYER = SimpleNamespace(layer_idx=1)
+
+
+def attended(query, key, value, mask, *acts) -> torch.Tensor:
+    return scored_attention(LAYER, acts, query, key, value, mask, 0.5)
+
+
+def sticks(mask: torch.Tensor) -> _Walking:
+    """One stick-breaking head."""
+    return _Walking(StickBreakingConfig(heads=1), earlier(mask > HIDDEN), None)
 
 
 def causal(hidden: bool = True) -> torch.Tensor:
@@ -33,7 +42,7 @@ def causal(hidden: bool = True) -> torch.Tensor:
 
 def test_without_its_own_parts_it_is_the_usual_attention():
     query, key, value = inputs(kv_heads=1)
-    found, _ = number_attention(layer(groups=H), query, key, value, causal(), 0.5)  # type: ignore[arg-type]
+    found = attended(query, key, value, causal())
     usual = torch.nn.functional.scaled_dot_product_attention(query, key, value, causal(), scale=0.5, enable_gqa=True)
     torch.testing.assert_close(found, usual.transpose(1, 2))
 
@@ -43,7 +52,7 @@ def test_relative_keys_add_the_querys_product_with_the_vector_of_the_distance():
     vectors = torch.randn(2, H, C, D, generator=torch.Generator().manual_seed(1))
     which = torch.randint(C, (B, T, T), generator=torch.Generator().manual_seed(2))
     one_hot = torch.nn.functional.one_hot(which, C).float()
-    found, _ = number_attention(layer(), query, key, value, causal(), 0.5, vectors, one_hot)  # type: ignore[arg-type]
+    found = attended(query, key, value, causal(), _Wanted(vectors, one_hot))
     for b, h, q in torch.cartesian_prod(torch.arange(B), torch.arange(H), torch.arange(T)).tolist():
         seen = [k for k in range(q + 1) if (q, k) != (4, 2)]
         scores = [0.5 * query[b, h, q] @ (key[b, h, k] + vectors[1, h, which[b, q, k]]) for k in seen]
@@ -55,8 +64,9 @@ def test_the_last_heads_break_sticks_over_earlier_tokens_and_have_no_relative_ke
     query, key, value = inputs()
     one_hot = torch.ones(B, T, T, C)
     vectors = torch.full((2, H, C, D), 3.0)
-    plain, _ = number_attention(layer(), query, key, value, causal(), 0.5, vectors, one_hot)  # type: ignore[arg-type]
-    mixed, _ = number_attention(layer(1), query, key, value, causal(), 0.5, vectors, one_hot)  # type: ignore[arg-type]
+    wanted = _Wanted(vectors, one_hot)
+    plain = attended(query, key, value, causal(), wanted)
+    mixed = attended(query, key, value, causal(), wanted, sticks(causal()))
     torch.testing.assert_close(mixed[:, :, :2], plain[:, :, :2])
     for b, q in torch.cartesian_prod(torch.arange(B), torch.arange(T)).tolist():
         expected, going = torch.zeros(D), torch.tensor(1.0)
@@ -70,6 +80,6 @@ def test_the_last_heads_break_sticks_over_earlier_tokens_and_have_no_relative_ke
 @pytest.mark.parametrize("last", [1, 3])
 def test_the_last_queries_see_what_they_see_in_the_whole_row(last):
     query, key, value = inputs()
-    whole, _ = number_attention(layer(1), query, key, value, causal(), 0.5)  # type: ignore[arg-type]
-    part, _ = number_attention(layer(1), query[:, :, -last:], key, value, causal()[..., -last:, :], 0.5)  # type: ignore[arg-type]
+    whole, mask = attended(query, key, value, causal(), sticks(causal())), causal()[..., -last:, :]
+    part = attended(query[:, :, -last:], key, value, mask, sticks(mask))
     torch.testing.assert_close(part, whole[:, -last:])

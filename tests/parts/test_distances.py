@@ -9,9 +9,21 @@ from hypothesis import strategies as st
 from transformers.models.llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
+from experiments.parts.far_copies import FarCopies, FarCopiesConfig
 from lab.errors import ModelError
+from lab.parts.alibi import Alibi, AlibiConfig
+from lab.parts.far_digits import FarDigits, FarDigitsConfig
+from lab.parts.fire import Fire, FireConfig
+from lab.parts.learned_ids import LearnedIds, LearnedIdsConfig
+from lab.parts.locality import Locality, LocalityConfig
 from lab.parts.nope import NoRotation
-from lab.scratch.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, RelativeKeys
+from lab.parts.part import Part
+from lab.parts.positions import Positions
+from lab.parts.relative_keys import RelativeKeys, RelativeKeysConfig
+from lab.parts.window import Window, WindowConfig
+from tests.from_scratch import step
+
+HIDDEN = torch.finfo(torch.float32).min
 
 ids = st.integers(0, 1000)
 id_rows = st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 4)).flatmap(
@@ -22,11 +34,25 @@ id_rows = st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 4)).fla
 )
 
 
+def added(*parts: Part, queries, keys, circle: int | None = None, visible=None, training: bool = False) -> torch.Tensor:
+    """What parts add to the scores, (B, H, Q, K)."""
+    given, mask = step(Positions.of(queries, keys, circle), visible, training), torch.zeros(1, 1, 1, 1)
+    for part in parts:
+        if (act := part.act({}, given._replace(hidden_BQD=torch.zeros(())))) is not None:
+            mask = act.shared(mask)
+    return mask.expand(len(keys), -1, -1, -1)
+
+
+def slopes(slope, heads: int = 1) -> Locality:
+    return Locality(LocalityConfig(slope=slope), heads)
+
+
 @settings(deadline=None, max_examples=30)
 @given(id_rows, st.integers(1, 6), st.sampled_from([-1, 1]))
 def test_alibi_is_the_slope_of_the_head_times_the_distance(rows, heads, sign):
     queries, keys = map(torch.tensor, rows)
-    bias = AlibiBias(heads, sign)(queries, keys)
+    part = Alibi(AlibiConfig(as_released=sign > 0), heads)
+    bias = added(part, queries=queries, keys=keys)
     assert bias.shape == (len(queries), heads, queries.shape[1], keys.shape[1])
     for b, h, q, k in torch.cartesian_prod(*map(torch.arange, bias.shape)).tolist():
         slope = 2 ** (-8 * (h + 1) / heads)
@@ -38,7 +64,7 @@ def test_alibi_is_the_slope_of_the_head_times_the_distance(rows, heads, sign):
 @given(id_rows, st.floats(0, 4), st.none() | st.integers(1001, 1500))
 def test_locality_is_one_slope_times_the_distance_the_shorter_way_round(rows, slope, circle):
     queries, keys = map(torch.tensor, rows)
-    bias = LocalityBias(slope, circle)(queries, keys)
+    bias = added(slopes(slope), queries=queries, keys=keys, circle=circle)
     assert bias.shape == (len(queries), 1, queries.shape[1], keys.shape[1])
     for b, _, q, k in torch.cartesian_prod(*map(torch.arange, bias.shape)).tolist():
         ahead = int(queries[b, q]) - int(keys[b, k])
@@ -47,40 +73,53 @@ def test_locality_is_one_slope_times_the_distance_the_shorter_way_round(rows, sl
 
 
 def test_each_head_may_have_a_slope_of_its_own():
-    bias = LocalityBias([1, 0.5, 0])(torch.tensor([[7]]), torch.tensor([[7, 3, 9]]))
+    bias = added(slopes([1, 0.5, 0]), queries=torch.tensor([[7]]), keys=torch.tensor([[7, 3, 9]]))
     assert bias.tolist() == [[[[0, -4, -2]], [[0, -2, -1]], [[0, 0, 0]]]]
 
 
 def test_learned_slopes_start_small_and_learn_to_hide_what_harms():
     """Attention to the key three ids away counts as loss, so the slope grows; what would give the key more weight than
     without a slope cannot be learned."""
-    bias, keys = LocalityBias("learned", heads=2), torch.tensor([[5, 8]])
-    assert bias(keys[:, :1], keys).flatten().tolist() == pytest.approx([0, -0.03] * 2)
-    optimizer = torch.optim.Adam(bias.parameters(), lr=0.002)
+    part, keys = slopes("learned", heads=2), torch.tensor([[5, 8]])
+
+    def bias() -> torch.Tensor:
+        return added(part, queries=keys[:, :1], keys=keys)
+
+    assert bias().flatten().tolist() == pytest.approx([0, -0.03] * 2)
+    optimizer = torch.optim.Adam(part.parameters(), lr=0.002)
     for _ in range(100):
-        attention = bias(keys[:, :1], keys).softmax(-1)
+        attention = bias().softmax(-1)
         loss = attention[0, 0, 0, 1] - attention[0, 1, 0, 1]  # harmful to the first head, useful to the second
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    harmful, useful = bias(keys[:, :1], keys)[0, :, 0, 1].tolist()
+    harmful, useful = bias()[0, :, 0, 1].tolist()
     assert harmful < -3
     assert -0.1 < useful <= 0
 
 
-def test_a_window_hides_what_is_farther_away_from_all_heads_that_are_not_free():
-    bias = LocalityBias([1, 0], circle=16, window=2, free=[False, True])
-    found = bias(torch.tensor([[0]]), torch.tensor([[0, 1, 2, 3, 13, 14]]))
-    hidden = float("-inf")
-    assert found.tolist() == [[[[0, -1, -2, hidden, hidden, -2]], [[0, 0, 0, 0, 0, 0]]]]
-    assert LocalityBias(0, window=1)(torch.tensor([[5]]), torch.tensor([[3, 4]])).tolist() == [[[[hidden, 0]]]]
+def test_a_window_hides_what_is_farther_away_than_its_reach():
+    parts, keys = (slopes([1, 0]), window(2)), torch.tensor([[0, 1, 2, 3, 13, 14]])
+    found = added(*parts, queries=torch.tensor([[0]]), keys=keys, circle=16)
+    assert found.tolist() == [[[[0, -1, -2, HIDDEN, HIDDEN, -2]], [[0, 0, 0, HIDDEN, HIDDEN, 0]]]]
+    narrow = added(window(1), queries=torch.tensor([[5]]), keys=torch.tensor([[3, 4]]))
+    assert narrow.tolist() == [[[[HIDDEN, 0]]]]
+
+
+def window(reach: int) -> Window:
+    return Window(WindowConfig(reach=reach))
+
+
+def far(at_most: int) -> FarDigits:
+    return FarDigits(FarDigitsConfig(at_most=at_most))
 
 
 def test_a_far_digit_weighs_as_much_as_its_copies_during_training_and_once_afterwards():
-    bias = LocalityBias(0, circle=16, free=[False, True], far_copies=8)
-    seen = torch.tensor([[0]]), torch.tensor([[15, 0, 3, 4, 9, 13]])  # a sign, which is near anyway, and digits
-    assert bias(*seen).exp()[0, :, 0].tolist() == [pytest.approx([1, 1, 1, 8, 8, 1]), [1, 1, 1, 1, 1, 1]]
-    assert not bias.eval()(*seen).any()
+    part = FarCopies(FarCopiesConfig(copies=8))
+    # a sign, which is near anyway, and digits
+    seen = {"queries": torch.tensor([[0]]), "keys": torch.tensor([[15, 0, 3, 4, 9, 13]]), "circle": 16}
+    assert added(part, **seen, training=True).exp()[0, 0, 0].tolist() == pytest.approx([1, 1, 1, 8, 8, 1])
+    assert not added(part, **seen).any()
 
 
 @pytest.mark.parametrize("offset", [0, 1, 7, 15, 28])
@@ -88,47 +127,42 @@ def test_signs_are_never_far_however_the_ids_are_shifted_in_training(offset):
     words = "<begin> 1 2 3 4 5 6 <add_integer> 7 8 = 9"
     places = [None, 1, 2, 3, 4, 5, 6, 0, 1, 2, 0, 1]  # the place of each digit; 0 for the operator and "="
     keys = torch.tensor([[0 if place is None else (offset + place) % 29 for place in places]])
-    bias = LocalityBias(0, circle=29, far_copies=8)(keys[:, -1:], keys)[0, 0, 0]
-    far = [word for word, added in zip(words.split(), bias.tolist(), strict=True) if added]
-    assert far == ["5", "6"]  # four places and more from the place 1
+    part = FarCopies(FarCopiesConfig(copies=8))
+    bias = added(part, queries=keys[:, -1:], keys=keys, circle=29, training=True)[0, 0, 0]
+    found = [word for word, more in zip(words.split(), bias.tolist(), strict=True) if more]
+    assert found == ["5", "6"]  # four places and more from the place 1
 
 
 @given(st.integers(1, 40), st.integers(5, 60))
 def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(at_most, count):
-    bias = LocalityBias(0, far_at_most=at_most)
     keys = torch.tensor([[0, *range(count, 2 * count), 0]])  # a sign at both ends
-    weights = bias(torch.tensor([[count]]), keys).exp()[0, 0, 0]
+    bias = added(far(at_most), queries=torch.tensor([[count]]), keys=keys)
+    weights = bias.exp()[0, 0, 0]
     assert weights[[0, 1, 2, 3, 4, -1]].tolist() == [1] * 6
     assert weights[5:-1].sum().item() == pytest.approx(min(at_most, count - 4), rel=1e-4)
     if count - 4 <= at_most:
-        assert not bias(torch.tensor([[count]]), keys).any()  # exactly zero
+        assert not bias.any()  # exactly zero
 
 
 def test_far_digits_that_are_not_visible_do_not_count():
     visible = torch.tensor([[[False, True] + [True] * 5 + [False] * 5]])
     keys = torch.tensor([[9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]])
-    bias = LocalityBias(0, far_at_most=2)(torch.tensor([[0]]), keys, visible)
+    bias = added(far(2), queries=torch.tensor([[0]]), keys=keys, visible=visible)
     assert not bias[..., 1:7].any()
-
-
-def test_far_digits_that_a_window_hides_do_not_count():
-    keys = torch.arange(1, 30)[None]
-    bias = LocalityBias(0, window=6, far_at_most=2)(torch.tensor([[1]]), keys)[0, 0, 0]
-    # the digits that are 4, 5 and 6 places away are seen, and together count as two
-    assert bias[:7].exp().tolist() == pytest.approx([1, 1, 1, 1, 2 / 3, 2 / 3, 2 / 3])
-    assert (bias[7:] == -math.inf).all()
 
 
 @given(st.floats(0.1, 4), st.integers(1, 5000))
 def test_with_locality_all_other_digits_weigh_no_more_however_many_there_are(slope, count):
-    bias = LocalityBias(slope)(torch.tensor([[count]]), torch.arange(2 * count)[None])
+    bias = added(slopes(slope), queries=torch.tensor([[count]]), keys=torch.arange(2 * count)[None])
     assert bias.double().exp().sum().item() <= 2 / (1 - math.exp(-slope)) * (1 + 1e-5)
 
 
-@pytest.mark.parametrize("bias", [AlibiBias(4, circle=16), FireBias(4, circle=16), LocalityBias(0.5, circle=16)])
-def test_where_ids_go_round_the_last_is_a_neighbour_of_the_first(bias):
+@pytest.mark.parametrize("part", [Alibi(AlibiConfig(), 4), Fire(FireConfig(), 4), slopes(0.5)])
+def test_where_ids_go_round_the_last_is_a_neighbour_of_the_first(part):
     with torch.no_grad():
-        ends, neighbours = (bias(torch.tensor([[0]]), torch.tensor([[key]])) for key in (15, 1))
+        ends, neighbours = (
+            added(part, queries=torch.tensor([[0]]), keys=torch.tensor([[key]]), circle=16) for key in (15, 1)
+        )
     assert ends.equal(neighbours)
 
 
@@ -136,7 +170,7 @@ def test_where_ids_go_round_the_last_is_a_neighbour_of_the_first(bias):
 @given(id_rows, st.none() | st.integers(1001, 1500))
 def test_relative_keys_know_signed_distances_up_to_four_the_shorter_way_round(rows, circle):
     queries, keys = map(torch.tensor, rows)
-    found = RelativeKeys(1, 1, 8, circle)(queries, keys)
+    found = RelativeKeys(RelativeKeysConfig(), 1, 1, 8).distances_of(Positions.of(queries, keys, circle))
     assert found.sum(-1).eq(1).all()
     steps = found.argmax(-1) - 4
     for b, q, k in torch.cartesian_prod(*map(torch.arange, steps.shape)).tolist():
@@ -149,25 +183,26 @@ def test_relative_keys_know_signed_distances_up_to_four_the_shorter_way_round(ro
 
 def test_slopes_of_eight_heads_are_those_that_the_paper_lists():
     """Press et al., section 3: 1/2, 1/4 ... 1/256."""
-    bias = AlibiBias(8)(torch.tensor([[1]]), torch.tensor([[0]]))
+    bias = added(Alibi(AlibiConfig(), 8), queries=torch.tensor([[1]]), keys=torch.tensor([[0]]))
     assert bias.flatten().tolist() == [-(2.0**-h) for h in range(1, 9)]
 
 
 def test_alibi_prefers_a_tokens_own_position_and_the_released_code_the_farthest():
     positions = torch.arange(6)[None]
-    assert AlibiBias(4)(positions, positions)[0, :, -1].argmax(-1).tolist() == [5] * 4
-    assert AlibiBias(4, sign=1)(positions, positions)[0, :, -1].argmax(-1).tolist() == [0] * 4
+    for released, farthest in ((False, 5), (True, 0)):
+        bias = added(Alibi(AlibiConfig(as_released=released), 4), queries=positions, keys=positions)
+        assert bias[0, :, -1].argmax(-1).tolist() == [farthest] * 4
 
 
 @settings(deadline=None, max_examples=30)
 @given(id_rows, st.integers(1, 4), st.floats(-2, 2), st.floats(-3, 3))
 def test_fire_is_an_mlp_of_the_distance_as_a_share_of_the_query(rows, heads, c, scale):
     queries, keys = map(torch.tensor, rows)
-    fire = FireBias(heads).double()
+    fire = Fire(FireConfig(), heads).double()
     with torch.no_grad():
         fire.c.fill_(c)
         fire.threshold_scale.fill_(scale)
-        bias = fire(queries, keys)
+        bias = fire.bias(Positions.of(queries, keys))
         assert bias.shape == (len(queries), heads, queries.shape[1], keys.shape[1])
         first, second = fire.into_mlp, fire.out_of_mlp
         for b, q, k in torch.cartesian_prod(*map(torch.arange, (len(bias), *bias.shape[2:]))).tolist():
@@ -182,8 +217,8 @@ def test_fire_is_an_mlp_of_the_distance_as_a_share_of_the_query(rows, heads, c, 
 
 
 def test_all_that_fire_learns_has_a_gradient():
-    fire = FireBias(2)
-    fire(torch.tensor([[700, 20]]), torch.tensor([[3, 15, 20]])).square().sum().backward()
+    fire = Fire(FireConfig(), 2)
+    fire.bias(Positions.of(torch.tensor([[700, 20]]), torch.tensor([[3, 15, 20]]))).square().sum().backward()
     assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in fire.parameters())
 
 
@@ -199,8 +234,11 @@ def test_no_rotation_leaves_queries_and_keys_as_they_are():
 
 
 def test_an_id_without_an_embedding_is_one_line_that_says_what_to_do():
-    table = LearnedPositions(4, 2)
-    assert table(torch.tensor([[0, 3]])).equal(table.weight[None, [0, 3]])
-    with pytest.raises(ModelError, match=r"^a row has position id 7, but only ids below 4 .*largest above 7") as caught:
-        table(torch.tensor([[0, 7]]))
+    part, none = LearnedIds(LearnedIdsConfig(), 4, 2), torch.zeros(1, 2, 2)
+    found = part.embedded(none, {}, torch.tensor([[0, 3]]))
+    assert found.equal(part.vectors.weight[None, [0, 3]])
+    with pytest.raises(
+        ModelError, match=r"^a row has position id 7, but only ids below 4 .*largest` above 7"
+    ) as caught:
+        part.embedded(none, {}, torch.tensor([[0, 7]]))
     assert "\n" not in str(caught.value)

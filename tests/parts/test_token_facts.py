@@ -6,16 +6,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.config.pretraining import PositionKind
 from lab.errors import ModelError
-from lab.scratch import position_ids as lab
-from lab.scratch.position_ids import TokenFacts, draw, position_ids
+from lab.parts import token_facts as lab
+from lab.parts.segments import segments
+from lab.parts.token_facts import TokenFacts
+from tests.from_scratch import draw, position_ids
 
 WORDS = ["<pad>", "<begin>", "<end>", "=", "<add_integer>", "<max_float>", ".", "/", "e", "<0.3>", "<1.0>"]
 WORDS += [*map(str, range(10)), "12", "07", "345", "000"]
 FACTS = TokenFacts.of(WORDS)
 THROUGH_POINT = TokenFacts.of(WORDS, through_point=True)
-KINDS: list[PositionKind] = ["plain", "abacus", "coupled"]
+KINDS = ["plain", "abacus", "coupled"]
 SPECIAL = {"<pad>", "<begin>", "<end>"}
 
 words = st.sampled_from(WORDS)
@@ -100,7 +101,7 @@ def test_the_example_of_the_docstring_is_true():
     assert position_ids("plain", 128, row, FACTS).tolist() == [list(range(12))]
     assert position_ids("abacus", 128, row, FACTS).tolist() == [[0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0]]
     assert position_ids("coupled", 128, row, FACTS).tolist() == [[0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 4]]
-    assert lab.segments(row, FACTS).tolist() == [[0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 0]]
+    assert segments(row, FACTS).tolist() == [[0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 0]]
     row = encode("<begin> 1 2 5 <add_integer> 9 7 = 0 2 2 2 <end>")
     assert position_ids("countdown", 128, row, FACTS).tolist() == [[0, 3, 2, 1, 0, 2, 1, 5, 4, 3, 2, 1, 0]]
 
@@ -121,7 +122,7 @@ def test_groups_count_by_their_digits_hints_belong_to_the_next_group_and_separat
     offset = torch.tensor([[10]])
     coupled = [[0, 0, 11, 11, 14, 14, 10, 11, 13, 10, 11, 10, 11, 11, 14, 10, 11, 12]]
     assert position_ids("coupled", 99, row, FACTS, offset).tolist() == coupled
-    assert lab.segments(row, FACTS).tolist() == [[0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 0]]
+    assert segments(row, FACTS).tolist() == [[0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 0]]
 
 
 @settings(deadline=None, max_examples=50)
@@ -129,7 +130,7 @@ def test_groups_count_by_their_digits_hints_belong_to_the_next_group_and_separat
 def test_plain_ids_and_segments_are_those_of_a_loop_over_any_words(row, padding):
     row = ["<pad>"] * padding + row
     assert position_ids("plain", 9, encode(row), FACTS).tolist() == [plain_of(row)]
-    assert lab.segments(encode(row), FACTS).tolist() == [segments_of(row)]
+    assert segments(encode(row), FACTS).tolist() == [segments_of(row)]
 
 
 @settings(deadline=None, max_examples=50)
@@ -139,7 +140,7 @@ def test_places_are_those_of_a_loop_over_any_words(row, drawn, largest, through_
     before, shift = written_before(row, through_point), [drawn[problem] for problem in problem_of(row)]
     abacus = [1 + shift[t] + before[t] if word.isdigit() else 0 for t, word in enumerate(row)]
     assert position_ids("abacus", 999, encode(row), facts, torch.tensor([drawn])).tolist() == [abacus]
-    assert lab.abacus(encode(row), facts).tolist() == [
+    assert position_ids("abacus", 999, encode(row), facts).tolist() == [
         [1 + before[t] if word.isdigit() else 0 for t, word in enumerate(row)]
     ]
     coupled = []
@@ -212,7 +213,7 @@ def test_ids_do_not_depend_on_later_tokens(row, padding):
     whole = encode(["<pad>"] * padding + row)
     drawn = torch.arange(50)[None]
     for cut in range(1, whole.shape[1]):
-        assert lab.segments(whole[:, :cut], FACTS).equal(lab.segments(whole, FACTS)[:, :cut])
+        assert segments(whole[:, :cut], FACTS).equal(segments(whole, FACTS)[:, :cut])
         for kind in KINDS:
             for given_draw in (None, drawn):
                 ids = position_ids(kind, 64, whole, FACTS, given_draw)
@@ -254,23 +255,22 @@ def test_packed_problems_have_coupled_ids_of_their_own(rows, seed, spare):
 def test_windows_hold_every_span_that_fits(count, window, spare, seed):
     largest = count * window + min(spare, count - 1)
     spans = torch.from_numpy(generator(seed).integers(0, window, (5, count), endpoint=True))
-    offsets = lab.draw_offsets(spans, largest, generator(seed))
+    offsets = lab.draw_offsets(spans, largest, generator(seed), "coupled_ids")
     for row, widths in zip(offsets.tolist(), spans.tolist(), strict=True):
         ids = [(offset + i) % largest for offset, width in zip(row, widths, strict=True) for i in range(width)]
         assert len(set(ids)) == len(ids)
 
 
 def test_one_problem_alone_begins_anywhere_and_packed_ones_in_any_order():
-    alone = lab.draw_offsets(torch.full((20_000, 1), 7), 10, generator())
+    alone = lab.draw_offsets(torch.full((20_000, 1), 7), 10, generator(), "coupled_ids")
     assert (torch.bincount(alone.flatten(), minlength=10) - 2000).abs().max() < 200
-    packed = lab.draw_offsets(torch.full((20_000, 3), 2), 10, generator())
+    packed = lab.draw_offsets(torch.full((20_000, 3), 2), 10, generator(), "coupled_ids")
     assert (torch.bincount(packed[:, 1], minlength=10) - 2000).abs().max() < 200
     assert 0.4 < ((packed[:, 1] - packed[:, 0]) % 10 < 5).float().mean() < 0.6
 
 
-def test_draws_are_the_same_for_the_same_generator_and_plain_ids_have_none():
+def test_draws_are_the_same_for_the_same_generator():
     row = encode("<begin> 5 <add_integer> 7 = 1 2 <end>")
-    assert draw("plain", 64, row, FACTS, generator()) is None
     for kind in KINDS[1:]:
         first, again, other = (draw(kind, 4096, row, FACTS, generator(seed)) for seed in (1, 1, 2))
         assert first is not None
@@ -293,8 +293,8 @@ def test_abacus_starts_are_anywhere_that_keeps_the_longest_number_below_the_larg
     ("kind", "largest", "message"),
     [
         ("coupled", 9, r"data\.packing=2 leaves each problem 4 of 9 position ids, but one needs 5: "
-                       r"model\.positions\.largest should be at least 10, or data\.packing at most 1$"),
-        ("abacus", 3, r"number of 3 digits does not fit into abacus ids below 3: model\.positions.* least 4$"),
+                       r"parts\.coupled_ids\.largest should be at least 10, or data\.packing at most 1$"),
+        ("abacus", 3, r"number of 3 digits does not fit into abacus ids below 3: parts\.abacus_ids.* least 4$"),
     ],
 )  # fmt: skip
 def test_rows_that_do_not_fit_are_refused_in_one_line_that_names_the_keys(kind, largest, message):
