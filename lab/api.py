@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from lab.adders import asking
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
@@ -265,7 +264,9 @@ def engine_of(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str]:
 
     Raises ModelError or ConfigError if it cannot be made.
     """
-    if isinstance(config, LocalEngineConfig) and asking.is_adder(folder := Path(sources.resolve(config.model.name))):
+    if isinstance(config, LocalEngineConfig) and sources.is_adder(folder := Path(sources.resolve(config.model.name))):
+        from lab.adders import asking  # only adders need it
+
         asking.check_attention(config)
         return asking.AdderEngine.of(folder), "cpu"
     return open_engine(config)

@@ -25,6 +25,7 @@ from lab import shipped
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
 from lab.errors import ModelError
+from lab.runs import Run
 
 
 class Embedded(NamedTuple):
@@ -73,6 +74,16 @@ def is_scratch(folder: Path) -> bool:
     """Whether a folder is a run of `lab.pretrain` with a model in it. Does not import torch."""
     config = folder / "model" / "config.json"
     return config.is_file() and b"number_llama" in config.read_bytes()
+
+
+ADDER = "adder.json"
+"""The file in which a run of `lab adder train` declares its best adder."""
+
+
+def is_adder(path: Path) -> bool:
+    """Whether a path is the file of a declared adder, or a run of `lab adder train`."""
+    declared = path.suffix in (".json", ".yaml", ".yml") and path.is_file()
+    return declared or (path / ADDER).is_file() or Run(path).command == "adder"
 
 
 BASE = "base.json"
