@@ -17,7 +17,7 @@ from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineCon
 from lab.config.notation import FormatConfig
 from lab.config.schema import Section, chosen
 from lab.engines.engine import GREEDY, Completion, Engine, NotatedEngine, Request, Sampling
-from lab.engines.opening import open_engine
+from lab.engines.from_config import open_engine
 from lab.engines.refusals import remedy
 from lab.errors import ConfigError, LabWarning, ModelError, TaskError, mistakes
 from lab.models import sources, swaps

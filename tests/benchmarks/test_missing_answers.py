@@ -17,7 +17,7 @@ from lab.benchmarks.nupa.figures import before_after
 from lab.benchmarks.nupa.in_short import changed
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.nupa.tables import change_table, changes, trained_and_beyond
-from lab.benchmarks.opening import REPORTS
+from lab.benchmarks.kinds import REPORTS
 from lab.benchmarks.own_questions import OwnQuestions
 from lab.benchmarks.results import Sample, Summary, read_summary
 from lab.benchmarks.sums.carry_free import CarryFree
