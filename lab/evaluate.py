@@ -76,8 +76,8 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks import arrivals
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.nupa.problems import out_of_reach
     from lab.benchmarks.kinds import open_benchmark
+    from lab.benchmarks.nupa.problems import out_of_reach
     from lab.benchmarks.results import Summary, parse_errors
     from lab.drawing.terminal import end
     from lab.engines.engine import Sampling

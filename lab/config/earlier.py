@@ -5,7 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _ANY = object()
-_GONE = {"speculation": _ANY, "engine.speculation": _ANY, "evaluation.speculation": _ANY, "data.rule_shown": False}
+_IDLE = ("speculation", "engine.speculation", "evaluation.speculation", "training.share_prefixes", "evaluation.erase")
+_GONE = {
+    **dict.fromkeys(_IDLE, _ANY),
+    "data.rule_shown": False,
+    "training.alignment": {"first": [], "second": [], "weight": 0.1},
+}
 """Keys that are gone, each with the value at which it changed no answer."""
 
 

@@ -57,7 +57,7 @@ def test_a_passage_is_drawn_by_the_batch_and_counted_for_each_answer_token_of_tr
     model, tokenizer = tuned
     shift(model, 0.1)
     loss = ReplayLoss(ReplayConfig(tokens=12, weight=0.5), tokenizer, tree_loss)
-    inputs = PrefixTreeCollator(True, model).of_rows(ROWS)
+    inputs = PrefixTreeCollator(model).of_rows(ROWS)
     assert loss._passage(5).shape == (1, 12)
     assert not torch.equal(loss._passage(5), loss._passage(6))
     expected = tree_loss(model, inputs) + 0.5 * 2 * change(model, loss._passage(5))
