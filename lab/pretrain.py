@@ -45,7 +45,6 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
     from lab.engines.plain import PlainEngine
-    from lab.engines.sliding_window import ErasingEngine
     from lab.models import pretrained
     from lab.scratch import llama as scratch
     from lab.text.scratch_notation import notation_of
@@ -60,11 +59,9 @@ def pretrain(config: PretrainConfig) -> None:
     problems = unseen_problems(config.data.tested_cells(tested.lengths), config.seed, tested.problems_per_length)
     benchmark = LengthCurves(problems, notation, config.data.trained)
     benchmark.check(model, tokenizer)
-    if not tested.erase:
-        PlainEngine(model, tokenizer, tested.batch_size, by_group=True).check_memory(
-            benchmark.requests(), "evaluation.batch_size"
-        )
-    on_the_way = while_training(config, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), notation)
+    engine = PlainEngine(model, tokenizer, tested.batch_size, by_group=True)
+    engine.check_memory(benchmark.requests(), "evaluation.batch_size")
+    on_the_way = while_training(config, engine, notation)
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
@@ -78,11 +75,8 @@ def pretrain(config: PretrainConfig) -> None:
         model, tokenizer = pretrained.load(saved)
         assert isinstance(model, scratch.NumberLlama)
         model.sharpen(tested.sharpness)
-        erasing = ErasingEngine(model, tokenizer, tested.batch_size) if tested.erase else None
-        samples = measure(benchmark, erasing or PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
+        samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
         if distributed.is_main():
-            if erasing:
-                print(f"tokens read again: {erasing.read:,}; reading whole rows would take {erasing.whole_rows:,}")
             report(config, run, benchmark, samples, probed=not model.config.has_own_attention)
 
 

@@ -262,9 +262,6 @@ class LengthCurvesConfig(Section):
     sharpness: float = Field(default=1, gt=0)
     """Factor on the attention scores in the final test. In contexts longer than those of training, attention leaks to
     the many additional keys; a factor slightly above 1 counters that."""
-    erase: bool = False
-    """Compute each token only from the part of the row that is still visible through model.window. The cost of a token
-    then does not grow with the length of the trace (lab/engines/sliding_window.py)."""
     while_training: DigitCounts = Field(default=[])
     """Lengths that are also measured at each validation, to plot scores against the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
@@ -388,10 +385,6 @@ class PretrainConfig(RunConfig):
 
     @model_validator(mode="after")
     def _test_that_can_be_made(self) -> Self:
-        if self.evaluation.erase and not (self.model.window and not self.model.stick_breaking):
-            raise ValueError("evaluation.erase needs model.window and no model.stick_breaking, or some head sees all")
-        if self.evaluation.erase and self.model.far_at_most:
-            raise ValueError("evaluation.erase does not work with model.far_at_most, which counts what is erased")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self

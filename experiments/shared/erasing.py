@@ -32,9 +32,7 @@ class ErasingEngine(PlainEngine):
         """Raises ModelError if the model has no window, or has heads that ignore it."""
         super().__init__(model, tokenizer, batch_size, by_group=True)
         if not model.config.window or model.config.stick_breaking:
-            raise ModelError(
-                "evaluation.erase drops what no head can see: it needs model.window, and no head with stick_breaking"
-            )
+            raise ModelError("dropping what no head can see needs model.window, and no head with stick_breaking")
         self.number_model = model.eval()
         self.reach = model.config.window * len(model.model.layers)
         self.read = 0
