@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from lab.adders import asking
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
@@ -18,7 +17,7 @@ from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineCon
 from lab.config.notation import FormatConfig
 from lab.config.schema import Section, chosen
 from lab.engines.engine import GREEDY, Completion, Engine, NotatedEngine, Request, Sampling
-from lab.engines.opening import open_engine
+from lab.engines.from_config import open_engine
 from lab.engines.refusals import remedy
 from lab.errors import ConfigError, LabWarning, ModelError, TaskError, mistakes
 from lab.models import sources, swaps
@@ -73,7 +72,7 @@ class Model:
     """The tasks that it can be asked: all 53, or those that a model from scratch was trained on."""
     description: str
     changed: Sequence[str] = ()
-    """Changes made when it was loaded, such as clip_distance=5."""
+    """Changes made when it was loaded, such as parts.far_digits={"at_most": 5}."""
     sampling: Sampling = GREEDY
     """How its tokens are chosen."""
     caveat: str = ""
@@ -265,7 +264,9 @@ def engine_of(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str]:
 
     Raises ModelError or ConfigError if it cannot be made.
     """
-    if isinstance(config, LocalEngineConfig) and asking.is_adder(folder := Path(sources.resolve(config.model.name))):
+    if isinstance(config, LocalEngineConfig) and sources.is_adder(folder := Path(sources.resolve(config.model.name))):
+        from lab.adders import asking  # only adders need it
+
         asking.check_parts(config)
         return asking.AdderEngine.of(folder), "cpu"
     return open_engine(config)

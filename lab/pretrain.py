@@ -59,10 +59,9 @@ def pretrain(config: PretrainConfig) -> None:
     problems = unseen_problems(config.data.tested_cells(tested.lengths), config.seed, tested.problems_per_length)
     benchmark = LengthCurves(problems, notation, config.data.trained)
     benchmark.check(model, tokenizer)
-    PlainEngine(model, tokenizer, tested.batch_size, by_group=True).check_memory(
-        benchmark.requests(), "evaluation.batch_size"
-    )
-    on_the_way = while_training(config, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), notation)
+    engine = PlainEngine(model, tokenizer, tested.batch_size, by_group=True)
+    engine.check_memory(benchmark.requests(), "evaluation.batch_size")
+    on_the_way = while_training(config, engine, notation)
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))

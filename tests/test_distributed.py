@@ -84,7 +84,7 @@ def test_a_step_that_processes_cannot_share_out_is_refused(second_of_two):
 
 
 def test_an_endpoint_is_asked_by_one_process(second_of_two):
-    from lab.engines.opening import open_engine
+    from lab.engines.from_config import open_engine
 
     with pytest.raises(ConfigError, match=r"start it without a launcher, and set engine\.concurrency"):
         open_engine(EndpointConfig(base_url="http://h", model="m"))

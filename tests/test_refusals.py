@@ -93,16 +93,6 @@ CASES = {
         ["parts.place_embeddings.places=4", "format.reverse=total"],
         "up to 8 digits: use as",
     ),
-    "alignment in prose": (
-        "finetune",
-        ["data.tasks=[add_integer]", "data.templates=many", "training.alignment.first=[[0, 0]]"],
-        "training.alignment needs problems in NUPA's words alone",
-    ),
-    "alignment with a bias": (
-        "finetune",
-        ["parts.alibi={}", "training.alignment.first=[[0, 0]]"],
-        "training.alignment computes attention without parts",
-    ),
     "products counted down": (
         "pretrain",
         [

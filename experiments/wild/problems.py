@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from experiments.wild import held_out, wordings
 from lab.text import templates
-from lab.text.documentation import HELD_OUT, TRAINING, documentation
+from lab.text.docstrings import HELD_OUT, TRAINING, docstrings
 
 ASKED = ("none", "sum", "distance", "larger", "smaller")
 """What is asked. A difference a - b is a sum in which b has the role "minus"."""
@@ -279,7 +279,7 @@ def _before(split: str, words: Words, rng: Random) -> str:
 
 
 def passage(split: str, rng: Random, longest: int = 200) -> str:
-    text = documentation(TRAINING if split == "train" else HELD_OUT)
+    text = docstrings(TRAINING if split == "train" else HELD_OUT)
     start = rng.randrange(len(text) - longest)
     return text[start : start + rng.randint(40, longest)].partition(" ")[2].strip() or "Note."
 

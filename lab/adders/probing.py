@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from lab.adders.asking import AdderEngine, is_adder
+from lab.adders.asking import AdderEngine
 from lab.adders.importing import ACTS
 from lab.adders.model import EPS, DeclaredModel, Pass, Tensors, Watch
 from lab.adders.rows import digits_of, rows
@@ -71,7 +71,7 @@ def open_adder(path: Path) -> Subject:
 def opened(name: str, template: str = "") -> Subject:
     """A declared adder, or any other model that `lab.probing.bridge.open_model` opens."""
     path = Path(sources.resolve(name))
-    return open_adder(path) if is_adder(path) else open_model(name, template)
+    return open_adder(path) if sources.is_adder(path) else open_model(name, template)
 
 
 def _no(what: str) -> ModelError:

@@ -4,8 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _ANY = object()
-_GONE = {"speculation": _ANY, "engine.speculation": _ANY, "evaluation.speculation": _ANY, "data.rule_shown": False}
-_GONE |= {"evaluation.erase": False, "engine.far_at_most": 0, "engine.clip_distance": 0, "engine.spacing": 0}
+_IDLE = ("speculation", "engine.speculation", "evaluation.speculation", "training.share_prefixes", "evaluation.erase")
+_GONE = {
+    **dict.fromkeys(_IDLE, _ANY),
+    **dict.fromkeys(("engine.far_at_most", "engine.clip_distance", "engine.spacing"), 0),
+    "data.rule_shown": False,
+    "training.alignment": {"first": [], "second": [], "weight": 0.1},
+}
 """Keys that are gone, each with the value at which it changed no answer."""
 
 

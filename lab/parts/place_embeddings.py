@@ -17,7 +17,7 @@ from lab.errors import ModelError
 from lab.numbers.philox import philox
 from lab.parts.part import Inputs, Part
 from lab.parts.rows import Rows, Words
-from lab.text.documentation import longest_number
+from lab.text.docstrings import longest_number
 
 
 class PlaceEmbeddingsConfig(PartConfig, kind="place_embeddings"):

@@ -1,9 +1,11 @@
 """The engine that forgets, against the plain loop, with models of random weights."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from shared.erasing import ErasingEngine
 
-from experiments.shared.erasing import ErasingEngine
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
 from lab.engines.engine import Request
@@ -17,6 +19,7 @@ from lab.text.running_totals import RunningTotals
 from lab.text.scratch_tokenizer import build_tokenizer
 from tests.from_scratch import built
 
+ROOT = Path(__file__).parents[2]
 ADD = TASKS["add_integer"]
 NOTATION = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [Cell(ADD, 3)])
 TOKENIZER = build_tokenizer(NOTATION.vocabulary)
@@ -93,3 +96,21 @@ def test_running_totals_are_written_the_same_without_the_rows_and_places_that_no
     erasing = ErasingEngine(made, tokenizer, 4)
     assert told(erasing, asked) == told(PlainEngine(made, tokenizer, 4, by_group=True), asked)
     assert erasing.read < erasing.whole_rows / 2
+
+
+@pytest.mark.slow
+def test_a_run_tells_what_its_model_reads_again(tmp_path, capsys):
+    from rules_window import main
+
+    from lab.pretrain import main as pretrain
+
+    small = ["model={size: 0.2M, layers: 2, device: cpu}", "evaluation={lengths: [4], problems_per_length: 2}"]
+    short = ["training={max_steps: 2, warmup_steps: 1, log_every: 1, evaluate_every: 1, valid_problems: 4}"]
+    pretrain([str(ROOT / "configs" / "rules_window.yaml"), *small, *short, f"output={tmp_path}"])
+    capsys.readouterr()
+    main([str(tmp_path / "rules_window")])
+    cells = capsys.readouterr().out.splitlines()[-1].replace(",", "").strip("| ").split("|")
+    answers, right, written, read, whole = map(int, cells[1:])
+    assert answers == 4
+    assert right == 0
+    assert 0 < written < read < whole

@@ -185,9 +185,9 @@ def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(toy_m
         assert (bounded[~far_11K] == 1).all()
     row = torch.tensor([tokens])
     with_bound = model(row).logits
-    loading.bound_far(model, 0)
+    loading.change_parts(model, {"coupled": {"far_at_most": 0}})
     assert (model(row).logits - with_bound)[0, -1].abs().max() > 1e-4
-    loading.bound_far(model, 3)
+    loading.change_parts(model, {"coupled": {"far_at_most": 3}})
     assert torch.equal(model(row).logits, with_bound)
 
 
@@ -209,11 +209,13 @@ def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy
     torch.testing.assert_close(faded, hidden(ids).logits)
 
 
-@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far digits"), (None, "far digits")])
+@pytest.mark.parametrize(
+    ("swap", "message"), [("coupled", "far=seen"), ("places", "has weights"), (None, "have parts")]
+)
 def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, swap, message):
     model = load(toy_model, SWAPS[swap] if swap else Swap())[0]
     with pytest.raises(ModelError, match=message):
-        loading.bound_far(model, 3)
+        loading.change_parts(model, {"coupled": {"far_at_most": 3}})
 
 
 def test_a_bound_of_layers_that_there_are_not_is_refused(toy_model):

@@ -21,7 +21,7 @@ _SHORTEST = 200
 """Only docstrings with more characters than this are used, because shorter ones say little."""
 
 
-def documentation(modules: Sequence[str], besides: Sequence[str] = ()) -> str:
+def docstrings(modules: Sequence[str], besides: Sequence[str] = ()) -> str:
     """The long docstrings (see `_SHORTEST`) of the classes and functions in these modules, and of the members of these
     classes, without repetition. (A member that is a constant has the docstring of its type.)
 
@@ -36,7 +36,7 @@ def documentation(modules: Sequence[str], besides: Sequence[str] = ()) -> str:
 
 def longest_number() -> int:
     """How many digits the longest number of TRAINING has."""
-    return max(map(len, re.findall(r"[0-9]+", documentation(TRAINING))), default=0)
+    return max(map(len, re.findall(r"[0-9]+", docstrings(TRAINING))), default=0)
 
 
 def _docstrings(name: str) -> Iterator[str]:
