@@ -7,7 +7,7 @@ the same result.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lab.runs import Run
     from lab.text.scratch_notation import ScratchNotation
     from lab.tune.callbacks import Measure
+    from lab.tune.trainer import Training
 
 
 @entry_point
@@ -39,8 +40,9 @@ def main(arguments: list[str]) -> None:
     pretrain(config)
 
 
-def pretrain(config: PretrainConfig) -> None:
-    """Trains a model, and tests the weights with the lowest validation loss at every length."""
+def pretrain(config: PretrainConfig, changed: "Callable[[Training], Training] | None" = None) -> None:
+    """Trains a model, and tests the weights with the lowest validation loss at every length. `changed`: what an
+    experiment changes in the training."""
     quiet_libraries()
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
@@ -56,6 +58,7 @@ def pretrain(config: PretrainConfig) -> None:
     device = pretrained.resolve_device(config.model)
     model = scratch.build(config, notation.vocabulary).to(device)  # type: ignore[arg-type]
     training = scratch_training(config, model, tokenizer, notation)
+    training = changed(training) if changed else training
     problems = unseen_problems(config.data.tested_cells(tested.lengths), config.seed, tested.problems_per_length)
     benchmark = LengthCurves(problems, notation, config.data.trained)
     benchmark.check(model, tokenizer)

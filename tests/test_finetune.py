@@ -43,6 +43,21 @@ def arguments(toy_model, tmp_path):
     return build
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "layer"), [("smollm2_qlora", "Linear4bit"), ("smollm2_int8", "Linear8bitLt")])
+def test_a_model_whose_weights_are_stored_in_few_bits_is_tuned_and_opens_again(arguments, tmp_path, name, layer):
+    config, *rest = arguments()
+    main([config.replace("smollm2_lora", name), *rest])
+    run = tmp_path / "run"
+    losses = [row["loss"] for row in records(run / "metrics.jsonl") if "loss" in row]
+    assert len(losses) == 2
+    tuned = lab.load(str(run)).engine.model  # type: ignore[attr-defined]
+    kinds = {type(module).__name__ for module in tuned.modules()}
+    assert layer in kinds
+    before, after = (records(run / f"samples_{when}.jsonl") for when in ("before", "after"))
+    assert len(before) == len(after) > 0
+
+
 def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, capsys):
     main(arguments())
     run = tmp_path / "run"

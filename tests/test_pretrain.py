@@ -303,10 +303,9 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_and_the_run_goes_on(tmp
 
 
 @pytest.mark.slow
-def test_a_model_that_follows_rules_is_measured_with_its_tokens_while_its_traces_lose_their_lines(tmp_path):
+def test_a_model_that_follows_rules_is_measured_with_its_tokens(tmp_path):
     followed = ["data.style=rule_following", "data.rules.detail=bare", "format.reverse=integer"]
-    stages = ["training.internalize.stages=1", "training.internalize.whole=2", "training.internalize.every=1"]
-    path = run(tmp_path, *followed, *stages, "evaluation.lengths=[4]")
+    path = run(tmp_path, *followed, "evaluation.lengths=[4]")
     points = records(path / "curve.jsonl")
     assert [(row["step"], row["length"]) for row in points] == [(2, 4), (4, 4)]
     assert all(row["tokens"] > 0 for row in points)

@@ -164,23 +164,7 @@ class LengthCurvesConfig(Section):
     problems_while_training: int = Field(default=50, ge=1)
 
 
-class InternalizeConfig(Section):
-    """Stages of training in which traces lose their first lines (lab/tune/internalizing.py)."""
-
-    stages: int = Field(default=0, ge=0)
-    """Number of stages that remove lines; 0 to remove nothing."""
-    whole: int = Field(default=500, ge=1)
-    """Number of steps before the first of these stages. Until then, traces are complete, except for the 2 % from which
-    removal smoothing takes lines."""
-    every: int = Field(default=100, ge=1)
-    """Number of steps of each stage. The last one continues to the end of training."""
-    lines: int = Field(default=1, ge=1)
-    """How many more lines each stage removes than the previous one."""
-
-
 class PretrainTrainingConfig(TrainingConfig):
-    internalize: InternalizeConfig = InternalizeConfig()
-    """With data.style=rule_following: remove the lines of traces step by step."""
     learning_rate: Rate = 1e-3
     micro_batch_size: int = Field(default=64, ge=1)
     compile: bool = False
@@ -231,10 +215,6 @@ class PretrainConfig(RunConfig):
         if followed and self.format.reverse not in ("none", "integer"):
             raise ValueError(
                 f"data.style=rule_following needs format.reverse=none or integer, not {self.format.reverse}"
-            )
-        if self.training.internalize.stages and not (followed and self.data.rules.detail != "answer"):
-            raise ValueError(
-                "training.internalize needs data.style=rule_following and a data.rules.detail other than answer"
             )
         return self
 

@@ -7,7 +7,6 @@ the whole sequence, and abacus ids of different problems may overlap.
 Shapes: R sequences, T tokens of the longest one.
 """
 
-import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,9 +19,7 @@ from lab.numbers.sampling import BLOCK
 from lab.numbers.splits import Split
 from lab.scratch.llama import NumberLlama
 from lab.text.examples import IGNORED
-from lab.text.rule_notation import RuleNotation
 from lab.text.scratch_notation import ScratchNotation
-from lab.tune.internalizing import Removal
 from lab.tune.problem_sets import ProblemSet, Row, Selection, TrainingSets, validated, varied
 
 
@@ -58,21 +55,15 @@ def sequence_sets(
     """The training and validation problems.
 
     Lengths that only the train split has, which are 1 and 2 for most tasks, are validated only if there are no others.
-    If training removes lines from traces, validation problems have no trace lines at all, so that the model that is
-    kept is the one that does best without them.
     Raises ConfigError if a step cannot be divided equally between the processes.
     """
     training.passes()
     valid = validated(data.cells, seed)
     samples, split = training.max_steps * training.batch_size, "valid" if valid else "train"
     selection = Selection(data.cells, seed, data.variation, data.curriculum)
-    trained = tested = notation
-    if training.internalize.stages and isinstance(notation, RuleNotation):
-        removal = Removal(training.internalize, training.batch_size)
-        trained, tested = notation.internalizing(removal), notation.internalizing(lambda index: sys.maxsize)
     return TrainingSets(
-        notated_problems(selection, "train", samples, trained, tokenizer),
-        notated_problems(Selection(valid or data.cells, seed), split, training.valid_problems, tested, tokenizer),
+        notated_problems(selection, "train", samples, notation, tokenizer),
+        notated_problems(Selection(valid or data.cells, seed), split, training.valid_problems, notation, tokenizer),
     )
 
 
