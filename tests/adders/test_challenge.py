@@ -262,7 +262,7 @@ HARM = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HARM)
 def test_whatever_a_file_does_there_is_a_verdict_in_time(name):
-    judging.Child(HONEST, Limits(), judging.Clock(60)).close()  # torch is imported once, before the clock
+    judging.ask("decode", HONEST, {"outputs": []}, Limits(), 60)  # torch is imported once, before the clock
     began = time.monotonic()
     found = verdict(harmful(name), seconds=8, number=20)
     assert time.monotonic() - began < 8 + 5
@@ -272,7 +272,7 @@ def test_whatever_a_file_does_there_is_a_verdict_in_time(name):
 
 @pytest.mark.slow
 def test_the_problems_that_count_cannot_be_told_from_those_that_were_practised(monkeypatch):
-    trials = [judging.Trial(HONEST, [], Limits()) for _ in range(2)]
+    trials = [judging.Trial(HONEST, Limits()) for _ in range(2)]
     state = random.getstate()
     random.seed(1)
     practised = [pair for trial in trials for pair in trial.practice]
@@ -283,7 +283,7 @@ def test_the_problems_that_count_cannot_be_told_from_those_that_were_practised(m
 
 
 def test_what_a_file_says_of_itself_is_read_without_running_it():
-    assert facts(HONEST) == {"category": "hand-coded", "seeds": 3, "reaches": []}
+    assert facts(HONEST) == {"category": "hand-coded", "seeds": 3, "reaches": ""}
     assert facts("CATEGORY = 'trained'")["category"] == "trained"
     assert facts("CATEGORY = open('x')")["category"] == "unstated"
     assert facts('"""Seeds: ' + "9" * 5000 + '"""')["seeds"] is None
