@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Self
 
 from lab.adders.count import count
+from lab.adders.files import LARGEST
 from lab.adders.judge import Runner
 from lab.adders.problems import DIGITS
-from lab.adders.reading import LARGEST
 from lab.adders.spec import Adder, load
 from lab.config.evaluation import LocalEngineConfig
 from lab.config.notation import FormatConfig, TokenizerConfig

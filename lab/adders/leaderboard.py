@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from lab.adders import reading
+from lab.adders import files
 from lab.adders.challenge import source
 from lab.adders.verdict import FOREIGN, NOT_EXCLUDED, Verdict, plain
 from lab.drawing.tables import Shown, Table
@@ -69,11 +69,7 @@ def looks_like_one(path: Path) -> bool:
     try:
         if path.suffix == ".py":
             return bool(source.read(path))
-        if (
-            path.suffix not in reading.LARGEST
-            or not path.is_file()
-            or path.stat().st_size > reading.LARGEST[path.suffix]
-        ):
+        if path.suffix not in files.LARGEST or not path.is_file() or path.stat().st_size > files.LARGEST[path.suffix]:
             return False
         text = path.read_text(encoding="utf-8")
         return all(

@@ -1,5 +1,5 @@
-"""Opens a declared adder in TransformerLens: its numbers are put into TransformerLens' own architecture, whose logits are
-compared with the adder's."""
+"""Opens a declared adder in TransformerLens: its numbers are put into TransformerLens' own architecture, and the
+logits of both are compared."""
 
 from collections.abc import Sequence
 from pathlib import Path

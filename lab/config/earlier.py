@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _ANY = object()
-_GONE = {"speculation": _ANY, "engine.speculation": _ANY, "evaluation.speculation": _ANY, "data.rule_shown": False}
+_GONE = {"speculation": _ANY, "engine.speculation": _ANY, "evaluation.speculation": _ANY, "data.rule_shown": False,
+         "training.grokfast": None}  # fmt: skip
 """Keys that are gone, each with the value at which it changed no answer."""
 
 

@@ -7,7 +7,6 @@ problems, which are drawn apart from those that count.
 
 import random
 import secrets
-from collections.abc import Sequence
 from typing import Any
 
 from lab.adders.challenge.child import Limits, Misbehaved, ask
