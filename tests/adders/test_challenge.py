@@ -249,6 +249,8 @@ HARM = {
     "allocates": ("return [10,", "x = [bytes(1 << 28) for _ in range(100)]; return [10,"),
     "prints a gigabyte": ("VOCAB_SIZE = 12", "for _ in range(1024): print('x' * (1 << 20))\n1 // 0"),
     "writes into the channel": ("VOCAB_SIZE = 12", "import os\nfor fd in range(3, 30):\n    try: os.write(fd, b'x' * 10000)\n    except OSError: pass"),  # noqa: E501
+    "forges an answer": ("VOCAB_SIZE = 12", "import os\nfor fd in range(3, 30):\n    try: os.write(fd, b'\\0\\0\\0\\x0d{\"value\": [1]}')\n    except OSError: pass"),  # noqa: E501
+    "sends half an answer": ("VOCAB_SIZE = 12", "import os, time\nfor fd in range(3, 30):\n    try: os.write(fd, b'\\0\\0\\x0f\\0{')\n    except OSError: pass\ntime.sleep(1000)"),  # noqa: E501
     "answers with megabytes": ("return [10,", "return [10**4000] * 10**6 + [10,"),
     "removes a file": ("VOCAB_SIZE = 12", "import os; os.remove(__import__('torch').__file__)"),
     "writes a file": ("VOCAB_SIZE = 12", "open('/tmp/escaped', 'w')"),
