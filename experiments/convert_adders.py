@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from lab.adders.spec import check
-from lab.adders.writing import write
+from lab.adders.files import write
 from lab.errors import ConfigError, ModelError, exit_cleanly
 
 Weights = Mapping[str, Any]
