@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Self
 
 from lab.adders.count import count
-from lab.adders.files import LARGEST
 from lab.adders.judge import Runner
 from lab.adders.problems import DIGITS
 from lab.adders.spec import Adder, load
