@@ -1,0 +1,18 @@
+"""A rule for each task, as phases that share what tasks have in common."""
+
+from experiments.nupa.rules import counting, division, output, places, products, scientific
+from experiments.nupa.rules.phases import PHASES, STARTS
+from experiments.nupa.tape import Line, View
+from lab.errors import RuleError
+
+MODULES = (counting, division, output, places, products, scientific)
+TASKS = tuple(operator.strip("<>") for operator in STARTS)
+"""The tasks that have a rule."""
+
+
+def step(view: View) -> Line:
+    """The line that follows. Raises RuleError for a task without a rule."""
+    rule = STARTS.get(view.phase) or PHASES.get(view.phase)
+    if rule is None:
+        raise RuleError(f"no rule for {view.phase}; these tasks have one: {', '.join(TASKS)}")
+    return rule(view)
