@@ -1,9 +1,10 @@
 """A rule for each task, as phases that share what tasks have in common."""
 
 from experiments.nupa.rules import counting, division, output, places, products, scientific
-from experiments.nupa.rules.phases import PHASES, STARTS
-from experiments.nupa.tape import Line, View
+from experiments.nupa.rules.phases import LOOKS, PHASES, STARTS
+from experiments.nupa.tape import EVERYTHING, Line, View, Written, executed
 from lab.errors import RuleError
+from lab.numbers.sampling import Problem
 
 MODULES = (counting, division, output, places, products, scientific)
 TASKS = tuple(operator.strip("<>") for operator in STARTS)
@@ -16,3 +17,13 @@ def step(view: View) -> Line:
     if rule is None:
         raise RuleError(f"no rule for {view.phase}; these tasks have one: {', '.join(TASKS)}")
     return rule(view)
+
+
+def seen(view: View) -> View:
+    """What the phase of a view looks at; all, if it is the first line of a task, or no phase."""
+    return view.only(LOOKS.get(view.phase, EVERYTHING))
+
+
+def worked(problem: Problem) -> Written:
+    """The lines of the rule for a question, and its answer."""
+    return executed(step, seen, problem)

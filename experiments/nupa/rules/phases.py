@@ -2,17 +2,23 @@
 
 from collections.abc import Callable
 
-from experiments.nupa.tape import BLANK, DONE, DOWN, STATE, STOP, UP, Line, Step, View
+from experiments.nupa.tape import BLANK, DONE, DOWN, STATE, STAY, STOP, UP, Line, Looks, Step, View
 
 PHASES: dict[str, Step] = {}
 STARTS: dict[str, Step] = {}
 """The first line of each task, by its operator."""
+LOOKS: dict[str, Looks] = {}
+"""What each phase looks at."""
 
 
-def phase(function: Step) -> Step:
-    """Registers a phase under its name."""
-    PHASES[function.__name__] = function
-    return function
+def phase(looks: str = "") -> Callable[[Step], Step]:
+    """Registers a phase under its name. `looks`: what it looks at (`Looks.at`)."""
+
+    def register(function: Step) -> Step:
+        PHASES[function.__name__], LOOKS[function.__name__] = function, Looks.at(looks)
+        return function
+
+    return register
 
 
 def starts(*tasks: str) -> Callable[[Step], Step]:
@@ -25,12 +31,16 @@ def starts(*tasks: str) -> Callable[[Step], Step]:
     return register
 
 
-def up(to: Step, *state: str, cell: tuple[str, ...] | None = None, wrote: tuple[str, ...] = ()) -> Line:
+def up(to: Step, *state: str, cell: tuple[str, ...] = (), wrote: tuple[str, ...] = ()) -> Line:
     return Line(UP, to.__name__, state, cell, wrote)
 
 
-def down(to: Step, *state: str, cell: tuple[str, ...] | None = None, wrote: tuple[str, ...] = ()) -> Line:
+def down(to: Step, *state: str, cell: tuple[str, ...] = (), wrote: tuple[str, ...] = ()) -> Line:
     return Line(DOWN, to.__name__, state, cell, wrote)
+
+
+def stay(to: Step, *state: str, cell: tuple[str, ...] = (), wrote: tuple[str, ...] = ()) -> Line:
+    return Line(STAY, to.__name__, state, cell, wrote)
 
 
 def stop(*wrote: str) -> Line:

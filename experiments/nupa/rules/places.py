@@ -22,7 +22,7 @@ def start(view: View) -> Line:
     return PHASES[first](within(view, *FIRST[first]))
 
 
-@phase
+@phase("a b")
 def lowest(view: View) -> Line:
     """Goes down to the place below both numbers, and begins there."""
     first = view.state[0]
@@ -38,7 +38,7 @@ def digit_written(view: View, to: str, digit: int, carry: str = "0") -> Line:
     return up(PHASES[to], carry, *([TRAILING] if trailing else []), cell=(BLANK if trailing else str(digit),))
 
 
-@phase
+@phase("a b ones")
 def add(view: View) -> Line:
     carry = view.state[0]
     if view.a == view.b == BLANK:
@@ -47,7 +47,7 @@ def add(view: View) -> Line:
     return digit_written(view, "add", total % 10, str(total // 10))
 
 
-@phase
+@phase("a b ones")
 def sub(view: View) -> Line:
     if view.a == view.b == BLANK:
         return down(drop)
@@ -59,22 +59,22 @@ def _of_pairs(view: View, to: str, digit: int) -> Line:
     return down(drop) if view.a == view.b == BLANK else digit_written(view, to, digit)
 
 
-@phase
+@phase("a b ones")
 def digit_max(view: View) -> Line:
     return _of_pairs(view, "digit_max", max(value(view.a), value(view.b)))
 
 
-@phase
+@phase("a b ones")
 def digit_min(view: View) -> Line:
     return _of_pairs(view, "digit_min", min(value(view.a), value(view.b)))
 
 
-@phase
+@phase("a b ones")
 def digit_add(view: View) -> Line:
     return _of_pairs(view, "digit_add", (value(view.a) + value(view.b)) % 10)
 
 
-@phase
+@phase("a b")
 def larger(view: View) -> Line:
     """The state names the larger number, as far as the places below this one say."""
     if view.a == view.b == BLANK:
@@ -83,7 +83,7 @@ def larger(view: View) -> Line:
     return up(larger, view.state[0] if a == b else "a" if a > b else "b")
 
 
-@phase
+@phase("a b")
 def smaller(view: View) -> Line:
     if view.a == view.b == BLANK:
         return down(copy, view.state[0])

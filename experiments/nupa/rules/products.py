@@ -6,46 +6,49 @@ higher than it found it. So the digit of the second number, at the lowest place 
 
 from experiments.nupa.rules.output import drop
 from experiments.nupa.rules.phases import Line, View, down, phase, starts, up, value, within
-from experiments.nupa.tape import BLANK
+from experiments.nupa.tape import BLANK, Step
 
 
 @starts("multiply_hard_integer", "multiply_easy_integer")
 def start(view: View) -> Line:
-    return first_product(within(view, view.b, "0", BLANK))
+    return first_product(within(view, view.b, BLANK, "0"))
 
 
-@phase
+@phase("a")
 def first_product(view: View) -> Line:
     """Like `product`, out of the digits of the question."""
     return multiplied(view, first_product, view.a)
 
 
-@phase
+@phase("0 1")
 def product(view: View) -> Line:
-    """The state: the digit of the second number, the carry, and the digit of the first number from the place below."""
+    """The state: the digit of the second number, that of the first from the place below, the carry, and the
+    product of two digits."""
     return multiplied(view, product, view.cell[1])
 
 
-def multiplied(view: View, again: "object", digit: str) -> Line:
-    factor, carry, before = view.state[:3]
+def multiplied(view: View, again: Step, digit: str) -> Line:
+    """Writes tens and ones of the product of two digits before the sum, for the model's sake."""
+    factor, before, carry = view.state[:3]
     if digit == BLANK:
         return down(fall, cell=(carry, before))
-    total = value(view.cell[0]) + int(factor) * int(digit) + int(carry)
-    return up(again, factor, str(total // 10), digit, cell=(str(total % 10), before))  # type: ignore[arg-type]
+    tens, ones = divmod(int(factor) * int(digit), 10)
+    more, total = divmod(value(view.cell[0]) + ones + int(carry), 10)
+    return up(again, factor, digit, str(tens + more), str(tens), str(ones), cell=(str(total), before))
 
 
-@phase
+@phase("1")
 def fall(view: View) -> Line:
     """Goes down to where the next walk begins."""
     return up(next_factor) if view.cell[1] == BLANK else down(fall)
 
 
-@phase
+@phase("b 0 1")
 def next_factor(view: View) -> Line:
-    return climb(view) if view.b == BLANK else product(within(view, view.b, "0", BLANK))
+    return climb(view) if view.b == BLANK else product(within(view, view.b, BLANK, "0"))
 
 
-@phase
+@phase("1")
 def climb(view: View) -> Line:
     """Goes up to the highest place of the total."""
     return down(drop) if view.cell[1] == BLANK else up(climb)
