@@ -6,6 +6,7 @@ A row is one line of one question: what is needed to write it stands at its plac
 """
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,8 +24,10 @@ from lab.tune.problem_sets import ProblemSet
 
 LONGEST_EASY = 15
 """How many digits the longest numbers of training have in tasks whose test goes to 100 digits."""
-LINES = 16
-"""How many rows of training are lines of the same question."""
+QUESTIONS = 1500
+"""How many questions of each task the lines of training are taken from."""
+EVENNESS = 0.7
+"""How much more often phases with more different lines are drawn: 0 for equally often, 1 in proportion."""
 SIGNS = ("a", "b", "zeros", "x", "n", "above", "equal", "less", "more", ".", "e", "/")
 """The words of states, cells and answers that are neither digits nor the names of phases."""
 GOALS = ("length", "count", "scientific", "digit", "figures")
@@ -58,38 +61,33 @@ def trained_cells(tasks: Sequence[Task], longest: int) -> list[Cell]:
     ]
 
 
+def different_lines(cells: Sequence[Cell], split: Split, seed: int) -> list[list[tuple[View, Line]]]:
+    """The different lines of `QUESTIONS` questions of each task, those of a phase together."""
+    lengths = Counter(cell.task for cell in cells)
+    phases: dict[str, dict[tuple[str, ...], tuple[View, Line]]] = {}
+    for cell in cells:
+        for index in range(QUESTIONS // lengths[cell.task]):
+            for view, line in worked(problem(cell, split, seed, index)).lines:
+                phases.setdefault(view.phase, {}).setdefault(tuple(view.words), (view, line))
+    return [list(lines.values()) for lines in phases.values()]
+
+
 def line_rows(cells: Sequence[Cell], split: Split, seed: int, size: int) -> ProblemSet:
-    """Rows of training: `LINES` lines of each question, each with the same chance for every phase that the question
-    has, or, every second line, for every line."""
+    """`size` rows, drawn from the different lines: a phase with twice as many lines is drawn 2 ** EVENNESS times as
+    often, and its lines have the same chance."""
+    phases = different_lines(cells, split, seed)
+    shares = np.array([len(lines) for lines in phases], float) ** EVENNESS
+    generator = np.random.Generator(philox("lines", seed, split))
+    drawn = generator.choice(len(phases), size, p=shares / shares.sum())
+    within = generator.random(size)
+    encoded = [[(prompt(view), completion(line)) for view, line in lines] for lines in phases]
 
     def look_up(asked: dict[str, list[int]]) -> dict[str, list]:
-        rows = [_row(cells, split, seed, index) for index in asked["index"]]
-        return {
-            "index": asked["index"],
-            "prompt_ids": [prompt(view) for view, _ in rows],
-            "completion_ids": [completion(line) for _, line in rows],
-        }
+        some = [encoded[drawn[i]] for i in asked["index"]]
+        rows = [lines[int(within[i] * len(lines))] for lines, i in zip(some, asked["index"], strict=True)]
+        return {"index": asked["index"], "prompt_ids": [p for p, _ in rows], "completion_ids": [c for _, c in rows]}
 
     return ProblemSet(Dataset.from_dict({"index": np.arange(size)}).with_transform(look_up), {})
-
-
-def _row(cells: Sequence[Cell], split: Split, seed: int, index: int) -> tuple[View, Line]:
-    number, which = divmod(index, LINES)
-    draws = philox("line", seed, split, index)
-    cell = cells[int(philox("question", seed, split, number).random_raw()) % len(cells)]
-    phases = _lines(cell, split, seed, number // len(cells))
-    every = [line for lines in phases for line in lines]
-    some = every if which % 2 else phases[int(draws.random_raw()) % len(phases)]
-    return some[int(draws.random_raw()) % len(some)]
-
-
-@functools.lru_cache(maxsize=256)
-def _lines(cell: Cell, split: Split, seed: int, number: int) -> list[list[tuple[View, Line]]]:
-    """The lines of a question, those of the same phase together."""
-    phases: dict[str, list[tuple[View, Line]]] = {}
-    for view, line in worked(problem(cell, split, seed, number)).lines:
-        phases.setdefault(view.phase, []).append((view, line))
-    return list(phases.values())
 
 
 def tasks_of(names: Sequence[str]) -> list[Task]:

@@ -2,10 +2,11 @@
 
 from experiments.nupa.rules import counting, division, output, places, products, scientific
 from experiments.nupa.rules.phases import LOOKS, PHASES, STARTS
-from experiments.nupa.tape import EVERYTHING, Line, View, Written, executed
+from experiments.nupa.tape import Line, Looks, View, Written, executed
 from lab.errors import RuleError
 from lab.numbers.sampling import Problem
 
+OPERATOR = Looks.at("operator")
 MODULES = (counting, division, output, places, products, scientific)
 TASKS = tuple(operator.strip("<>") for operator in STARTS)
 """The tasks that have a rule."""
@@ -20,8 +21,8 @@ def step(view: View) -> Line:
 
 
 def seen(view: View) -> View:
-    """What the phase of a view looks at; all, if it is the first line of a task, or no phase."""
-    return view.only(LOOKS.get(view.phase, EVERYTHING))
+    """What the phase of a view looks at; before the first line, only the operator."""
+    return view.only(LOOKS.get(view.phase, OPERATOR))
 
 
 def worked(problem: Problem) -> Written:

@@ -24,6 +24,11 @@ def start(view: View) -> Line:
 
 @starts("count_integer")
 def start_counting(view: View) -> Line:
+    return stay(want)
+
+
+@phase("b")
+def want(view: View) -> Line:
     return down(low, "count", view.b)
 
 

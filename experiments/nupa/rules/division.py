@@ -6,7 +6,7 @@ down, it comes first. The quotient's digit, how often the divisor was subtracted
 """
 
 from experiments.nupa.rules.output import drop
-from experiments.nupa.rules.phases import Line, View, down, phase, starts, up, value, within, written
+from experiments.nupa.rules.phases import Line, View, down, phase, starts, stay, up, value, within, written
 from experiments.nupa.tape import BLANK, SAME
 
 EQUAL, LESS, MORE = "equal", "less", "more"
@@ -24,7 +24,7 @@ def _compared(view: View, so_far: str, divisor: str) -> str:
 
 @starts("floordiv_integer", "mod_integer", "mod_easy_integer")
 def start(view: View) -> Line:
-    return load(view)
+    return stay(load)
 
 
 @phase("a b")

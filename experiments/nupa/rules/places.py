@@ -5,7 +5,7 @@ decimals of the answer.
 """
 
 from experiments.nupa.rules.output import copy, drop, has_point
-from experiments.nupa.rules.phases import PHASES, Line, View, down, phase, starts, up, value, within
+from experiments.nupa.rules.phases import PHASES, Line, View, down, phase, starts, stay, up, value
 from experiments.nupa.tape import BLANK
 
 TRAILING = "zeros"
@@ -19,7 +19,7 @@ def start(view: View) -> Line:
     first = {"max": "larger", "min": "smaller"}.get(name, name)
     if has_point(view):
         return down(lowest, first)
-    return PHASES[first](within(view, *FIRST[first]))
+    return stay(PHASES[first], *FIRST[first])
 
 
 @phase("a b")

@@ -5,13 +5,18 @@ higher than it found it. So the digit of the second number, at the lowest place 
 """
 
 from experiments.nupa.rules.output import drop
-from experiments.nupa.rules.phases import Line, View, down, phase, starts, up, value, within
+from experiments.nupa.rules.phases import Line, View, down, phase, starts, stay, up, value, within
 from experiments.nupa.tape import BLANK, Step
 
 
 @starts("multiply_hard_integer", "multiply_easy_integer")
 def start(view: View) -> Line:
-    return first_product(within(view, view.b, BLANK, "0"))
+    return stay(first_factor)
+
+
+@phase("b")
+def first_factor(view: View) -> Line:
+    return stay(first_product, view.b, BLANK, "0")
 
 
 @phase("a")
