@@ -6,8 +6,7 @@ A row is one line of one question: what is needed to write it stands at its plac
 """
 
 import functools
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from datasets import Dataset
@@ -16,7 +15,7 @@ from experiments.nupa.rules import worked
 from experiments.nupa.rules.phases import PHASES, STARTS
 from experiments.nupa.tape import BLANK, CELL, DONE, MOVES, ONES, SAME, WROTE, Line, View
 from lab.numbers.philox import philox
-from lab.numbers.sampling import Cell, problem
+from lab.numbers.sampling import Cell, Problem, posed, problem
 from lab.numbers.splits import Split
 from lab.numbers.tasks import TASKS, Task
 from lab.text.notation import BEGIN, DIGITS, END, EQUALS, PAD
@@ -24,8 +23,8 @@ from lab.tune.problem_sets import ProblemSet
 
 LONGEST_EASY = 15
 """How many digits the longest numbers of training have in tasks whose test goes to 100 digits."""
-QUESTIONS = 1500
-"""How many questions of each task the lines of training are taken from."""
+EASY, HARD = 20, 240
+"""How many questions of each task and length the lines of training are taken from, by how far its test goes."""
 EVENNESS = 0.7
 """How much more often phases with more different lines are drawn: 0 for equally often, 1 in proportion."""
 SIGNS = ("a", "b", "zeros", "x", "n", "above", "equal", "less", "more", ".", "e", "/")
@@ -61,21 +60,31 @@ def trained_cells(tasks: Sequence[Task], longest: int) -> list[Cell]:
     ]
 
 
-def different_lines(cells: Sequence[Cell], split: Split, seed: int) -> list[list[tuple[View, Line]]]:
-    """The different lines of `QUESTIONS` questions of each task, those of a phase together."""
-    lengths = Counter(cell.task for cell in cells)
+def questions(cell: Cell, split: Split, seed: int, share: float = 1) -> Iterator[Problem]:
+    """Questions of training; every second number whose digits are counted has only two different digits."""
+    for index in range(max(1, round(share * (EASY if cell.task.difficulty.longest > 20 else HARD)))):
+        item = problem(cell, split, seed, index)
+        if cell.task.name == "count" and index % 2:
+            other = str((int(item.b or 0) + 1 + int(item.a[0])) % 10)
+            number = "".join(item.b or "" if int(digit) % 4 else other for digit in item.a)
+            item = posed(cell.task, str(int(number)), item.b, cell.length) or item
+        yield item
+
+
+def different_lines(cells: Sequence[Cell], split: Split, seed: int, share: float) -> list[list[tuple[View, Line]]]:
+    """The different lines of the questions, those of a phase together."""
     phases: dict[str, dict[tuple[str, ...], tuple[View, Line]]] = {}
     for cell in cells:
-        for index in range(QUESTIONS // lengths[cell.task]):
-            for view, line in worked(problem(cell, split, seed, index)).lines:
+        for item in questions(cell, split, seed, share):
+            for view, line in worked(item).lines:
                 phases.setdefault(view.phase, {}).setdefault(tuple(view.words), (view, line))
     return [list(lines.values()) for lines in phases.values()]
 
 
-def line_rows(cells: Sequence[Cell], split: Split, seed: int, size: int) -> ProblemSet:
-    """`size` rows, drawn from the different lines: a phase with twice as many lines is drawn 2 ** EVENNESS times as
-    often, and its lines have the same chance."""
-    phases = different_lines(cells, split, seed)
+def line_rows(cells: Sequence[Cell], split: Split, seed: int, size: int, share: float = 1) -> ProblemSet:
+    """`size` rows, drawn from the different lines of questions: a phase with twice as many lines is drawn 2 ** EVENNESS
+    times as often, and its lines have the same chance. `share`: of the questions whose lines are collected."""
+    phases = different_lines(cells, split, seed, share)
     shares = np.array([len(lines) for lines in phases], float) ** EVENNESS
     generator = np.random.Generator(philox("lines", seed, split))
     drawn = generator.choice(len(phases), size, p=shares / shares.sum())

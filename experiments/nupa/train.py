@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
     model = scratch.build(config.model, words, config.seed)
     sets = TrainingSets(
         line_rows(cells, "train", config.seed, settings.max_steps * settings.batch_size),
-        line_rows(validated(cells, config.seed), "valid", config.seed, settings.valid_problems),
+        line_rows(validated(cells, config.seed), "valid", config.seed, settings.valid_problems, 0.05),
     )
     training = Training(
         model,
