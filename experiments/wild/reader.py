@@ -2,11 +2,13 @@
 
 It decides what is asked (nothing that is computed, a sum, a distance, the larger or the smaller number), which of the
 numbers before are asked about, and whether two runs of digits are one number, as in 12,345. It sees the states of all
-tokens so far, after three of the model's layers. The model itself is not changed.
+tokens so far, after two of the model's layers; of a run of digits, it sees the last one, so that it does not matter how
+many there are. The model itself is not changed.
 
     python -m experiments.wild.reader states=FOLDER out=FILE seed=0
 
-Shapes: B texts, T tokens, L layers that are read, D width of the model, E width of the reader, A runs of digits.
+Shapes: B texts, T tokens that are seen, L layers that are read, D width of the model, E width of the reader, A runs of
+digits.
 """
 
 import json
@@ -23,8 +25,8 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from experiments.wild.problems import ASKED, ROLES, UNKNOWN, Prompt
-from experiments.wild.states import LAYERS, Read, tokens_of
+from experiments.wild.problems import ASKED, ROLES, UNKNOWN
+from experiments.wild.states import LAYERS, ReadPrompt
 from lab.config.schema import ModelConfig
 from lab.models.pretrained import load
 
@@ -46,16 +48,29 @@ class Found(NamedTuple):
 
 
 class Vocabulary:
-    """What tokens count as the same word: those with the same letters, whatever their case, with a space or without."""
+    """What tokens a reader sees of a text, and which of them count as the same word."""
 
     def __init__(self, tokenizer: Any) -> None:
-        texts = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-        self.tokenizer, numbers = tokenizer, defaultdict(lambda: len(numbers))
-        self._words = [numbers[word] if (word := text.strip("Ġ").lower()).isalpha() else NO_WORD for text in texts]
+        texts = [text.strip("Ġ").lower() for text in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
+        self._digits = {token: text for token, text in enumerate(texts) if text in list("0123456789")}
+        words = sorted({text for text in texts if text.isalpha()})
+        numbers = {word: number for number, word in enumerate(words)}
+        self._words = [numbers.get(text, NO_WORD) for text in texts]
 
-    def words(self, tokens: Sequence[int]) -> list[int]:
-        """A number for the word of each token; NO_WORD for tokens with other signs than letters."""
-        return [self._words[token] for token in tokens]
+    def seen(self, tokens: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The tokens that a reader sees, all but the first digits of runs, and a number for the word of each: words
+        are the same if they have the same letters, whatever their case, with a space before or without, and runs of
+        digits if they have the same digits. NO_WORD for tokens with other signs."""
+        at: list[int] = []
+        words: list[int] = []
+        run = ""
+        for index, token in enumerate(tokens):
+            run = run + self._digits[token] if token in self._digits else ""
+            if run and tokens[index + 1 : index + 2] and tokens[index + 1] in self._digits:
+                continue
+            at.append(index)
+            words.append(len(self._words) + int("1" + run[:15]) if run else self._words[token])
+        return at, words
 
 
 class Reader(nn.Module):
@@ -119,22 +134,38 @@ def _normed(states: torch.Tensor) -> torch.Tensor:
     return states * states.square().mean(-1, keepdim=True).add(1e-6).rsqrt()
 
 
-def cut(one: "Worded", rng: Random, early: float) -> int:
-    """How many tokens of a prompt are read: all, or those before one of its numbers."""
-    known = [token for token, asked in enumerate(one.asked_T[:-1]) if asked != UNKNOWN]
-    return 1 + rng.choice(known) if known and rng.random() < early else len(one.asked_T)
-
-
 class Worded(NamedTuple):
-    """A `Read` with the words of its tokens."""
+    """A prompt of T tokens that a reader sees; see `ReadPrompt`."""
 
-    states_TLD: torch.Tensor
+    states_ULD: torch.Tensor
+    nodes_T: torch.Tensor
+    words_T: list[int]
     last_A: list[int]
     joins_A: list[int]
     roles_A: list[int]
     asked_T: list[int]
-    prompt: Prompt
-    words_T: list[int]
+    kind: str
+
+    @classmethod
+    def of(cls, states_ULD: torch.Tensor, one: ReadPrompt, vocabulary: Vocabulary) -> "Worded":
+        at, words = vocabulary.seen(one.tokens_T)
+        where = {token: index for index, token in enumerate(at)}
+        return cls(
+            states_ULD,
+            torch.tensor(one.nodes_T)[at],
+            words,
+            [where[last] for last in one.last_A],
+            one.joins_A,
+            one.roles_A,
+            [one.asked_T[token] for token in at],
+            one.kind,
+        )
+
+
+def cut(one: Worded, rng: Random, early: float) -> int:
+    """How many tokens of a prompt are read: all, or those before one of its numbers."""
+    known = [token for token, asked in enumerate(one.asked_T[:-1]) if asked != UNKNOWN]
+    return 1 + rng.choice(known) if known and rng.random() < early else len(one.asked_T)
 
 
 class Batch(NamedTuple):
@@ -147,17 +178,17 @@ class Batch(NamedTuple):
 
     @classmethod
     def of(cls, reads: list[Worded], cuts: list[int]) -> "Batch":
-        states = pad_sequence([one.states_TLD[:end] for one, end in zip(reads, cuts, strict=True)], batch_first=True)
+        states = [one.states_ULD[one.nodes_T[:end]] for one, end in zip(reads, cuts, strict=True)]
         words = [torch.tensor(one.words_T[:end]) for one, end in zip(reads, cuts, strict=True)]
         words_BT = pad_sequence(words, batch_first=True, padding_value=NO_WORD)
-        roles, joins = (torch.full(states.shape[:2], UNKNOWN) for _ in range(2))
+        roles, joins = (torch.full(words_BT.shape, UNKNOWN) for _ in range(2))
         asked = torch.tensor([one.asked_T[end - 1] for one, end in zip(reads, cuts, strict=True)])
         for row, (one, end) in enumerate(zip(reads, cuts, strict=True)):
             for last, role, join in zip(one.last_A, one.roles_A, one.joins_A, strict=True):
                 if last < end:
                     joins[row, last] = join
                     roles[row, last] = role if asked[row] > 0 else UNKNOWN
-        return cls(states, words_BT, torch.tensor(cuts), asked, roles, joins)
+        return cls(pad_sequence(states, batch_first=True), words_BT, torch.tensor(cuts), asked, roles, joins)
 
 
 def loss(found: Found, batch: Batch) -> torch.Tensor:
@@ -190,7 +221,7 @@ def measured(reader: Reader, reads: list[Worded]) -> dict[str, str]:
         asked_B, roles_BT = found.asked_BC.argmax(-1), found.roles_BTC.argmax(-1)
         same_B = ((roles_BT == batch.roles_BT) | (batch.roles_BT == UNKNOWN)).all(-1) & (asked_B == batch.asked_B)
         for one, asked, same in zip(part, asked_B.tolist(), same_B.tolist(), strict=True):
-            for name in (one.prompt.kind, "all"):
+            for name in (one.kind, "all"):
                 count = counts[name]
                 at = 0 if one.asked_T[-1] else 2
                 count[at] += same if at == 0 else asked != 0
@@ -199,14 +230,12 @@ def measured(reader: Reader, reads: list[Worded]) -> dict[str, str]:
     return {name: f"{a}/{b} right, {c}/{d} false" for name, (a, b, c, d) in sorted(counts.items())}
 
 
-def shards(folder: Path, split: str, vocabulary: Vocabulary) -> list[Worded]:
-    """The prompts of a split that `states` has read, with their words."""
+def shards(folder: Path, split: str, vocabulary: Vocabulary) -> list[list[Worded]]:
+    """The groups of a split that `states` has read."""
     found = []
     for file in sorted(folder.glob(f"{split}_*.pt")):
-        for one in torch.load(file, weights_only=False):
-            read = Read(*one)
-            tokens, _, _ = tokens_of(vocabulary.tokenizer, read.prompt)
-            found.append(Worded(*read, vocabulary.words(tokens)))
+        for states, prompts in torch.load(file, weights_only=False):
+            found.append([Worded.of(states, ReadPrompt(*one), vocabulary) for one in prompts])
     return found
 
 
@@ -214,32 +243,30 @@ def train(
     folder: Path,
     out: Path,
     seed: int,
-    epochs: int = 8,
-    size: int = 32,
+    epochs: int = 4,
+    size: int = 4,
     rate: float = 1e-3,
-    early: float = 0.3,
+    early: float = 0.2,
     width: int = 128,
+    dropout: float = 0.1,
 ) -> None:
+    """
+    Args:
+        size: the number of groups of a batch.
+        early: how often a prompt is read only up to one of its numbers.
+    """
     torch.manual_seed(seed)
     _, tokenizer = load(ModelConfig(name="smollm2-135m-instruct"))
     vocabulary, rng = Vocabulary(tokenizer), Random(seed)
-    reads, valid = shards(folder, "train", vocabulary), shards(folder, "validation", vocabulary)
-    reader = Reader(reads[0].states_TLD.shape[-1], width)
-    steps, began = epochs * (len(reads) // size), time.time()
+    groups, valid = shards(folder, "training", vocabulary), shards(folder, "validation", vocabulary)
+    reader = Reader(groups[0][0].states_ULD.shape[-1], width, dropout=dropout)
+    steps, began = epochs * (len(groups) // size), time.time()
     optimizer = torch.optim.AdamW(reader.parameters(), lr=rate, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps + 1, pct_start=0.1)
     for epoch in range(epochs):
-        order = list(range(len(reads)))
-        rng.shuffle(order)
-        order = [
-            index
-            for start in range(0, len(order), 8 * size)
-            for index in sorted(order[start : start + 8 * size], key=lambda index: len(reads[index].asked_T))
-        ]
-        starts, total = list(range(0, len(order) - size + 1, size)), 0.0
-        rng.shuffle(starts)
-        for start in starts:
-            part = [reads[index] for index in order[start : start + size]]
+        total = 0.0
+        for chosen in batches(groups, size, rng):
+            part = [one for group in chosen for one in group]
             batch = Batch.of(part, [cut(one, rng, early) for one in part])
             value = loss(reader(batch.states_BTLD, batch.words_BT, batch.lengths_B), batch)
             value.backward()
@@ -248,19 +275,23 @@ def train(
             schedule.step()
             optimizer.zero_grad()
             total += value.item()
-        print(
-            json.dumps(
-                {
-                    "epoch": epoch,
-                    "prompts": len(reads),
-                    "loss": round(total / len(starts), 4),
-                    "minutes": round((time.time() - began) / 60, 1),
-                    **measured(reader, valid),
-                }
-            ),
-            flush=True,
-        )
+        line = {"epoch": epoch, "groups": len(groups), "loss": round(total * epochs / steps, 4)}
+        minutes = round((time.time() - began) / 60, 1)
+        found = measured(reader, [one for group in valid for one in group])
+        print(json.dumps({**line, "minutes": minutes, **found}), flush=True)
         torch.save(reader.state_dict(), out)
+
+
+def batches(groups: list[list[Worded]], size: int, rng: Random) -> list[list[list[Worded]]]:
+    """Batches of groups of about the same length, in any order."""
+    order = rng.sample(groups, len(groups))
+    near = [
+        group
+        for start in range(0, len(order), 16 * size)
+        for group in sorted(order[start : start + 16 * size], key=lambda group: max(len(one.words_T) for one in group))
+    ]
+    found = [near[start : start + size] for start in range(0, len(near) - size + 1, size)]
+    return rng.sample(found, len(found))
 
 
 if __name__ == "__main__":
@@ -269,6 +300,7 @@ if __name__ == "__main__":
         Path(given["states"]),
         Path(given["out"]),
         int(given.get("seed", 0)),
-        int(given.get("epochs", 8)),
+        int(given.get("epochs", 4)),
         width=int(given.get("width", 128)),
+        dropout=float(given.get("dropout", 0.1)),
     )
