@@ -12,11 +12,9 @@ from random import Random
 from typing import Any, NamedTuple
 
 from experiments.wild.wordings import wordings
+from lab.second_reading.reader import ASKED, ROLES
 from lab.text.documentation import HELD_OUT, TRAINING, documentation
 
-ASKED = ("none", "sum", "distance", "larger", "smaller")
-"""What is asked. A difference a - b is a sum in which b has the role "minus"."""
-ROLES = ("none", "plus", "minus")
 UNKNOWN = -1
 CHAT = (
     "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
@@ -128,7 +126,9 @@ def drawn_slots(split: str, rng: Random, style: Style, template: str, given: Map
     grouped = can_group and rng.random() < style.grouped
     places = rng.randint(1, 3) if rng.random() < style.decimals else 0
     numbers = {slot: number(style, grouped, places if rng.random() < 0.85 else 0, rng) for slot in "abcd"}
-    numbers |= {slot: str(rng.randint(1000, 2050)) for slot in "yz"} | {slot: str(rng.randint(2, 99)) for slot in "klmn"}
+    numbers |= {slot: str(rng.randint(1000, 2050)) for slot in "yz"} | {
+        slot: str(rng.randint(2, 99)) for slot in "klmn"
+    }
     numbers |= {"x": str(rng.randrange(100, 10 ** rng.randint(3, 7)))} | dict(given or {})
     negative = frozenset(slot for slot in "ab" if _may_be_negative(template, slot) and rng.random() < style.signs)
     return Slots(dict(zip("PQRSTVWX", [*names, *things, *cities], strict=True)), numbers, negative)
@@ -239,7 +239,7 @@ def _asked_of(
     if rng.random() < 0.1:  # another question has been answered before
         earlier = _question(split, words, verb_key, rng, False)
         answer = slots.answer(earlier.key)
-        if answer is not None and answer.denominator == 1 and not earlier.text[-1] in '"(':
+        if answer is not None and answer.denominator == 1 and earlier.text[-1] not in '"(':
             parts.append(f"{earlier.text} {answer}" + rng.choice([".", ".", "\n", ";"]))
     elif rng.random() < 0.12:
         parts.append(_aside(split, rng))

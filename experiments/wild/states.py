@@ -19,9 +19,7 @@ import torch
 from experiments.wild.problems import UNKNOWN, Prompt, group
 from lab.config.schema import ModelConfig
 from lab.models.pretrained import load
-
-LAYERS = (8, 16)
-"""The layers after which states are read. Those of layer 24 as well do not help."""
+from lab.second_reading.reader import lower_states
 
 
 class Read(NamedTuple):
@@ -79,18 +77,13 @@ class Tree(NamedTuple):
         return seen
 
 
-@torch.no_grad()
-def lower_states(model: Any, trees: Sequence[Tree]) -> list[torch.Tensor]:
-    """The states of the tokens of each tree after LAYERS, (U, L, D)."""
+def states_of(model: Any, trees: Sequence[Tree]) -> list[torch.Tensor]:
+    """The states of the tokens of each tree, (U, L, D)."""
     sees = torch.block_diag(*(tree.sees() for tree in trees)).bool()
-    states_BTD, found = model.model.embed_tokens(torch.tensor([[t for tree in trees for t in tree.tokens_U]])), []
-    angles = model.model.rotary_emb(states_BTD, (sees.sum(-1) - 1)[None])
-    mask = torch.zeros(sees.shape, dtype=states_BTD.dtype).masked_fill(~sees, -torch.inf)[None, None]
-    for layer in model.model.layers[: LAYERS[-1]]:
-        states_BTD = layer(states_BTD, attention_mask=mask, position_embeddings=angles)
-        found.append(states_BTD[0])
-    both = torch.stack([found[layer - 1] for layer in LAYERS], 1)
-    return [part.clone() for part in both.split([len(tree.tokens_U) for tree in trees])]
+    mask = torch.zeros(sees.shape, dtype=model.dtype).masked_fill(~sees, -torch.inf)[None, None]
+    ids_1T = torch.tensor([[token for tree in trees for token in tree.tokens_U]])
+    found = lower_states(model, ids_1T, sees.sum(-1) - 1, mask)[0]
+    return [part.clone() for part in found.split([len(tree.tokens_U) for tree in trees])]
 
 
 def tokens_of(tokenizer: Any, prompt: Prompt) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -120,7 +113,7 @@ def read(model: Any, tokenizer: Any, groups: list[list[Prompt]], size: int = 4) 
     found = []
     for start in range(0, len(trees), size):
         part = slice(start, start + size)
-        for prompts, tree, states in zip(coded[part], trees[part], lower_states(model, trees[part]), strict=True):
+        for prompts, tree, states in zip(coded[part], trees[part], states_of(model, trees[part]), strict=True):
             at = [one._replace(nodes_T=path) for one, path in zip(prompts, tree.paths, strict=True)]
             found.append(Read(states, at))
     return found
