@@ -185,7 +185,7 @@ def cut(prompt: Prompt, rng: Random) -> Prompt | None:
     if not ends:
         return None
     end = rng.choice(ends)
-    atoms = tuple(atom for atom in prompt.atoms if atom.end <= end)
+    atoms = tuple(atom._replace(role=min(atom.role, 0)) for atom in prompt.atoms if atom.end <= end)
     return Prompt(prompt.text[: end + 1], atoms, ASKED.index("none"), None, "cut", end)
 
 

@@ -24,7 +24,10 @@ def test_words_and_numbers_are_the_same_if_they_are_written_alike() -> None:
 def test_texts_of_a_batch_are_read_as_they_are_alone() -> None:
     torch.manual_seed(0)
     reader = Reader(24, size=16, depth=2).eval()
-    states_BTLD, words_BT = torch.randn(2, 7, len(LAYERS), 24), torch.tensor([[1, 2, 1, 3, 4, 5, 1], [1, 1, 2, 0, 0, 0, 0]])
+    states_BTLD, words_BT = (
+        torch.randn(2, 7, len(LAYERS), 24),
+        torch.tensor([[1, 2, 1, 3, 4, 5, 1], [1, 1, 2, 0, 0, 0, 0]]),
+    )
     together = reader(states_BTLD, words_BT, torch.tensor([7, 3]))
     alone = reader(states_BTLD[1:, :3], words_BT[1:, :3], torch.tensor([3]))
     torch.testing.assert_close(together.asked_BC[1:], alone.asked_BC)
@@ -32,7 +35,7 @@ def test_texts_of_a_batch_are_read_as_they_are_alone() -> None:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_the_states_are_those_of_the_model(llama, layer: int) -> None:  # noqa: ANN001
+def test_the_states_are_those_of_the_model(llama, layer: int) -> None:
     ids = torch.tensor([Characters().encode("12 and 30 make ")])
     right = llama(ids, output_hidden_states=True).hidden_states[layer]
     torch.testing.assert_close(lower_states(llama, ids)[:, :, LAYERS.index(layer)], right)

@@ -77,7 +77,7 @@ def test_other_folders_are_left_to_other_engines(tmp_path: Path) -> None:
 
 
 def test_a_setting_of_other_models_is_refused(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="^clip_distance does not go with a model of two readings"):
+    with pytest.raises(ConfigError, match=r"^clip_distance does not go with a model of two readings"):
         engine.opened(local(folder, clip_distance=5))
 
 
