@@ -25,6 +25,7 @@ from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem, task_of
 from lab.numbers.tasks import KNOWN, SUM, Task
 from lab.numbers.tasks import task as task_named
+from lab.second_reading import engine as second_reading
 from lab.text import formats
 
 if TYPE_CHECKING:
@@ -269,6 +270,8 @@ def engine_of(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str]:
 
         asking.check_parts(config)
         return asking.AdderEngine.of(folder), "cpu"
+    if isinstance(config, LocalEngineConfig) and (found := second_reading.opened(config)):
+        return found
     return open_engine(config)
 
 

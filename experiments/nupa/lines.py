@@ -34,7 +34,24 @@ GOALS = ("length", "count", "scientific", "digit", "figures")
 
 @functools.cache
 def vocabulary() -> tuple[str, ...]:
-    words = [PAD, BEGIN, END, EQUALS, *DIGITS, BLANK, SAME, ONES, CELL, WROTE, DONE, *MOVES, *STARTS, *PHASES, *SIGNS, *GOALS]
+    words = [
+        PAD,
+        BEGIN,
+        END,
+        EQUALS,
+        *DIGITS,
+        BLANK,
+        SAME,
+        ONES,
+        CELL,
+        WROTE,
+        DONE,
+        *MOVES,
+        *STARTS,
+        *PHASES,
+        *SIGNS,
+        *GOALS,
+    ]
     return tuple(dict.fromkeys(words))
 
 

@@ -22,7 +22,7 @@ from lab.benchmarks.nupa.problems import pick_problems
 from lab.config.schema import ModelConfig
 from lab.errors import exit_cleanly
 from lab.models.pretrained import load
-from lab.numbers.sampling import Cell, Problem, task_of
+from lab.numbers.sampling import Cell, Problem
 from lab.numbers.tasks import TASKS as ALL
 from lab.text.notation import END, PAD
 
@@ -102,9 +102,7 @@ def asked(writer: Writer, problems: Iterable[Problem]) -> list[Asked]:
             tape.write(line)
             tape.stopped = tape.stopped or lines[i] > most[i]
         running = [i for i in running if not tapes[i][1].stopped]
-    return [
-        Asked(item, "".join(tape.answer), words[i], first[i]) for i, (item, tape) in enumerate(tapes)
-    ]
+    return [Asked(item, "".join(tape.answer), words[i], first[i]) for i, (item, tape) in enumerate(tapes)]
 
 
 @exit_cleanly
@@ -125,7 +123,9 @@ def main(arguments: list[str]) -> None:
             found = asked(writer, pick_problems(cells, 0, count))
             right = [one.answer == one.problem.answer for one in found]
             words = sum(one.words for one in found) / len(found)
-            rows.append((run.name, name, of, len(found), sum(right), round(words), round(time.perf_counter() - start, 1)))
+            rows.append(
+                (run.name, name, of, len(found), sum(right), round(words), round(time.perf_counter() - start, 1))
+            )
             shown.append(f"{of} {sum(right)}/{len(found)} {words:.0f}w")
             for one, fine in zip(found, right, strict=True):
                 if not fine and one.first_wrong:

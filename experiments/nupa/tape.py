@@ -82,7 +82,9 @@ class View(NamedTuple):
     def words(self) -> list[str]:
         """The view as a model reads it."""
         place = [self.operator] if self.looks.place else []
-        asked, cell = ([have[i] for i in some] for have, some in ((self.asked, self.looks.asked), (self.cell, self.looks.cell)))
+        asked, cell = (
+            [have[i] for i in some] for have, some in ((self.asked, self.looks.asked), (self.cell, self.looks.cell))
+        )
         return [self.phase, *_trimmed(self.state), CELL, *asked, *cell, *place]
 
     def only(self, looks: Looks) -> "View":

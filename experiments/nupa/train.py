@@ -49,7 +49,9 @@ def main(arguments: list[str]) -> None:
     )
     with config.open_run() as run:
         run.record_environment(device="cpu")
-        print(f"{model.parameters_without_embeddings():,} parameters without embeddings, {model.num_parameters():,} in all")
+        print(
+            f"{model.parameters_without_embeddings():,} parameters without embeddings, {model.num_parameters():,} in all"
+        )
         train_from_scratch(training, run)
 
 

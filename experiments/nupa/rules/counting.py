@@ -8,7 +8,20 @@ digits. The place below the number keeps what is to be done, and the digits of t
 Cells of the number hold a mark, whether the place is passed over, and a rounded digit.
 """
 
-from experiments.nupa.rules.phases import PHASES, Line, View, down, phase, starts, stay, stop, up, value, within, written
+from experiments.nupa.rules.phases import (
+    PHASES,
+    Line,
+    View,
+    down,
+    phase,
+    starts,
+    stay,
+    stop,
+    up,
+    value,
+    within,
+    written,
+)
 from experiments.nupa.tape import BLANK, SAME
 
 MARK, PASSED, ABOVE, TRAILING = "x", "n", "above", "zeros"

@@ -91,5 +91,4 @@ def smaller(view: View) -> Line:
     return up(smaller, view.state[0] if a == b else "a" if a < b else "b")
 
 
-FIRST = {"larger": ("a",), "smaller": ("a",), **{name: ("0",) for name in ("add", "sub", "digit_max", "digit_min",
-                                                                              "digit_add")}}  # fmt: skip
+FIRST = {"larger": ("a",), "smaller": ("a",), **dict.fromkeys(("add", "sub", "digit_max", "digit_min", "digit_add"), ("0",))}  # fmt: skip

@@ -15,20 +15,20 @@ So every text has the untouched model's logits, and a text in which nothing is c
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple
 
 import torch
 
-from experiments.wild.arithmetic import Signed, computed
-from experiments.wild.digits import grid
-from experiments.wild.problems import ASKED, ROLES
-from experiments.wild.reader import Reader, Vocabulary
-from experiments.wild.second_reading import SIGNS, SecondReading, one_token
-from experiments.wild.states import lower_states
+from lab.errors import TaskError
+from lab.second_reading.adapted import SIGNS, SecondReading, grid, one_token
+from lab.second_reading.arithmetic import Signed, computed
+from lab.second_reading.reader import ASKED, ROLES, Reader, Vocabulary, lower_states
 
-LONGEST_READ = 8
+LONGEST_READ = 6
 """The reader reads no more than the first digits of a run of digits, because it was trained on runs this long."""
+LONGEST_COMPUTED = 5000
+"""The second reading needs memory that grows with the square of the number of digits."""
 
 
 class Question(NamedTuple):
@@ -42,15 +42,19 @@ class Computed(NamedTuple):
     question: Question
     answer: Signed
     start: int
-    """The number of characters before the answer."""
+    """The number of tokens before the answer."""
 
 
 class Continuation(NamedTuple):
-    text: str
+    tokens: list[int]
     """What was written after the prompt."""
     computed: list[Computed]
     chances: list[float]
     """Each time that the reader was asked, the probability that something is asked for."""
+
+
+def never(written: Continuation) -> bool:
+    return False
 
 
 class TwoReadings:
@@ -83,31 +87,50 @@ class TwoReadings:
         """The logits of the next tokens of texts: those of the untouched model."""
         return self.model(ids_BT).logits
 
+    def generate(self, text: str, new_tokens: int = 64) -> str:
+        """The most likely continuation of a text, with numbers computed where they are asked for."""
+        prompt = self.tokenizer.encode(text, add_special_tokens=False)
+        found = self.continued(prompt, new_tokens, {self.tokenizer.eos_token_id}).tokens
+        return self.tokenizer.decode(found, skip_special_tokens=True)
+
     @torch.no_grad()
-    def generate(self, text: str, new_tokens: int = 32, stop_after_number: bool = False) -> Continuation:
-        """The most likely continuation of a text, with numbers computed where they are asked for. Digits of a computed
-        number do not count as new tokens."""
-        tokens = self.tokenizer.encode(text, add_special_tokens=False)
-        start, cache, unread, closed = len(tokens), None, list(tokens), False
-        found: list[Computed] = []
-        chances: list[float] = []
-        for _ in range(new_tokens):
+    def continued(
+        self, prompt: list[int], new_tokens: int, ends: Set[int], stop: Callable[[Continuation], bool] = never
+    ) -> Continuation:
+        """The most likely continuation of a text, with numbers computed where they are asked for.
+
+        Args:
+            prompt: the tokens of the text.
+            new_tokens: at most how many tokens are written, those of computed numbers among them.
+            ends: tokens that end a text.
+            stop: tells whether what was written is enough.
+        """
+        written, unread, cache = Continuation([], [], []), prompt, None
+        while len(written.tokens) < new_tokens:
             out = self.model(torch.tensor([unread]), past_key_values=cache, use_cache=True, logits_to_keep=1)
-            cache, logits_V = out.past_key_values, out.logits[0, -1]
-            closed = closed and self._at_end_of_number(tokens)
-            if closed:  # a computed number has ended, and no further digits may follow
-                logits_V[self.digits] = -torch.inf
-            unread = [int(logits_V.argmax())]
-            if not closed and (asked := self._asked(tokens, logits_V, chances)):
-                before, question = asked
-                answer = self.answer(question)
-                found.append(Computed(question, answer, len(self.tokenizer.decode(tokens[start:] + before))))
-                written = answer.written(any("," in number for number in question.numbers))
-                unread, closed = before + [one_token(self.tokenizer, sign) for sign in written], True
-            tokens += unread
-            if unread[-1] == self.tokenizer.eos_token_id or (found and stop_after_number):
+            cache, unread = out.past_key_values, self._next(prompt, written, out.logits[0, -1])
+            written.tokens.extend(unread[: new_tokens - len(written.tokens)])
+            if unread[-1] in ends or stop(written):
                 break
-        return Continuation(self.tokenizer.decode(tokens[start:]), found, chances)
+        return written
+
+    def _next(self, prompt: list[int], written: Continuation, logits_V: torch.Tensor) -> list[int]:
+        """The next token of the untouched model, or a computed number, which is added to `written`."""
+        if self._after_computed(written):  # no digit may follow one
+            logits_V[self.digits] = -torch.inf
+        elif asked := self._asked(prompt + written.tokens, logits_V, written.chances):
+            before, question = asked
+            answer = self.answer(question)
+            signs = answer.written(any("," in number for number in question.numbers))
+            written.computed.append(Computed(question, answer, len(written.tokens) + len(before)))
+            return before + [one_token(self.tokenizer, sign) for sign in signs]
+        return [int(logits_V.argmax())]
+
+    def _after_computed(self, written: Continuation) -> bool:
+        """Whether what was written ends in a computed number, perhaps followed by a point or comma."""
+        if not written.computed:
+            return False
+        return bool(re.fullmatch("-?[0-9,.]+", self.tokenizer.decode(written.tokens[written.computed[-1].start :])))
 
     def _asked(
         self, tokens: list[int], logits_V: torch.Tensor, chances: list[float]
@@ -129,10 +152,6 @@ class TwoReadings:
             return [] if digit >= self.likely else None
         return [self.space] if digit + space >= self.likely else None
 
-    def _at_end_of_number(self, tokens: list[int]) -> bool:
-        """Whether the text ends in a digit, perhaps followed by a point or comma."""
-        return bool(re.search("[0-9][.,]?$", self.tokenizer.decode(tokens[-2:])))
-
     @torch.no_grad()
     def read(self, tokens: list[int]) -> tuple[float, Question | None]:
         """The probability that something is asked at the end of a text, and what it would be; None if it is not asked
@@ -140,8 +159,11 @@ class TwoReadings:
         runs, shown = self._runs(tokens)
         if not runs:
             return 0.0, None
-        states_1TLD = lower_states(self.model, torch.tensor([shown]))
-        words_1T, length_1 = torch.tensor([self.vocabulary.words(shown)]), torch.tensor([len(shown)])
+        at, words = self.vocabulary.seen(shown)
+        where = {token: index for index, token in enumerate(at)}
+        runs = [(first, last, where[token]) for first, last, token in runs]
+        states_1TLD = lower_states(self.model, torch.tensor([shown]))[:, at]
+        words_1T, length_1 = torch.tensor([words]), torch.tensor([len(words)])
         found = [reader(states_1TLD, words_1T, length_1) for reader in self.readers]
         asked_C = torch.stack([one.asked_BC[0].softmax(-1) for one in found]).mean(0)
         roles_TC = torch.stack([one.roles_BTC[0].softmax(-1) for one in found]).mean(0)
@@ -187,11 +209,14 @@ class TwoReadings:
         return numbers
 
     def answer(self, question: Question) -> Signed:
+        """The answer to a question. Raises TaskError if a number is too long."""
         numbers = [Signed.read(text, sign) for text, sign in zip(question.numbers, question.signs, strict=True)]
+        if (longest := max(len(number.digits) for number in numbers)) > LONGEST_COMPUTED:
+            raise TaskError(f"a number of {longest:,} digits: this model computes with up to {LONGEST_COMPUTED:,}")
         return computed(question.asked, numbers, self.write)
 
     @torch.no_grad()
-    def write(self, operation: str, first: int, second: int) -> str:
+    def write(self, operation: str, first: str, second: str) -> str:
         """What the second reading writes; of a comparison, only the highest place."""
         found = self.second(grid([(operation, first, second)])).logits_NPV[0].argmax(-1)
         signs = "".join(SIGNS[int(sign)] for sign in found.flip(0))

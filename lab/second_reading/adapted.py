@@ -27,7 +27,7 @@ width of the model, H heads, G key-value heads, W width of a head, V the 13 toke
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -51,6 +51,22 @@ class Grid(NamedTuple):
     first_NP: torch.Tensor
     second_NP: torch.Tensor
     operation_N: torch.Tensor
+
+
+Pair = tuple[str, int | str, int | str]
+"""An operation and its two numbers, which may be strings of digits of any length."""
+
+
+def grid(pairs: Sequence[Pair]) -> Grid:
+    """The grid of some pairs, with one place more than the longest number."""
+    places = 1 + max(len(str(number)) for pair in pairs for number in pair[1:])
+    numbers = torch.tensor([[digits(first, places), digits(second, places)] for _, first, second in pairs])
+    return Grid(numbers[:, 0], numbers[:, 1], torch.tensor([OPERATIONS.index(operation) for operation, _, _ in pairs]))
+
+
+def digits(number: int | str, places: int) -> list[int]:
+    """The digits of a number, lowest first, with zeros behind."""
+    return [int(digit) for digit in reversed(str(number).zfill(places))]
 
 
 class Written(NamedTuple):
@@ -236,22 +252,3 @@ def sink_states(model: Any, token: int) -> list[tuple[torch.Tensor, torch.Tensor
     """The key and value, (G, W) each, of a text's first token in each layer of the untouched model."""
     cache = model(torch.tensor([[token]]), use_cache=True).past_key_values
     return [(layer.keys[0, :, 0].clone(), layer.values[0, :, 0].clone()) for layer in cache.layers]
-
-
-def decisive(grid: Grid) -> torch.Tensor:
-    """The places that decide what the places above them need to know, (N, P): those whose digits do not add up to nine
-    in a sum, and those whose digits differ otherwise."""
-    adds_N1 = (grid.operation_N == OPERATIONS.index("add"))[:, None]
-    return torch.where(adds_N1, grid.first_NP + grid.second_NP != 9, grid.first_NP != grid.second_NP)
-
-
-def missed_stops(walks: list[torch.Tensor], grid: Grid) -> torch.Tensor:
-    """The negative logarithm of the probability that a walking head stops at the highest decisive place below its
-    blank, or, if there is none, that it does not stop; the mean over layers, heads and blanks but the lowest."""
-    decides_NPP = decisive(grid)[:, None] & torch.ones(2 * grid.first_NP.shape[1:], dtype=torch.bool).tril(-1)
-    none_above = decides_NPP.flip(-1).cumsum(-1).flip(-1) == 1
-    right_NPP = decides_NPP & none_above
-    walks_SNHPP = torch.stack(walks)
-    stopped = (walks_SNHPP * right_NPP[:, None]).sum(-1)
-    chance = torch.where(decides_NPP.any(-1)[:, None], stopped, 1 - walks_SNHPP.sum(-1))
-    return -chance.clamp(min=1e-30).log()[..., 1:].mean()

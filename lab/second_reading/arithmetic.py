@@ -8,34 +8,45 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-Write: TypeAlias = Callable[[str, int, int], str]
-"""What the second reading writes, given an operation and two numbers: digits, highest first, or a sign (< = >)."""
+Write: TypeAlias = Callable[[str, str, str], str]
+"""What the second reading writes, given an operation and the digits of two numbers: digits, highest first, or a sign
+(< = >)."""
 
 
 class Signed(NamedTuple):
-    """A number: its sign, 1 or -1; its digits; and how many of them are behind the point."""
+    """A number: its sign, 1 or -1; its digits, without zeros in front; and how many of them are behind the point."""
 
     sign: int
-    digits: int
+    digits: str
     decimals: int
 
     @classmethod
     def read(cls, text: str, sign: int = 1) -> "Signed":
         """The number that is written as `text`, perhaps with a point and with commas between thousands."""
         whole, _, behind = text.replace(",", "").partition(".")
-        return cls(sign, int(whole + behind), len(behind))
+        return cls(sign, without_zeros(whole + behind), len(behind))
 
     def written(self, grouped: bool) -> str:
-        digits = str(self.digits).zfill(self.decimals + 1)
+        digits = self.digits.zfill(self.decimals + 1)
         whole, behind = digits[: len(digits) - self.decimals], digits[len(digits) - self.decimals :]
-        whole = f"{int(whole):,}" if grouped else whole
-        return ("-" if self.sign < 0 and self.digits else "") + whole + ("." + behind if behind else "")
+        if grouped:
+            first = len(whole) % 3 or 3
+            whole = ",".join([whole[:first], *(whole[at : at + 3] for at in range(first, len(whole), 3))])
+        return ("-" if self.sign < 0 and self.digits != "0" else "") + whole + ("." + behind if behind else "")
 
     def value(self) -> Fraction:
-        return Fraction(self.sign * self.digits, 10**self.decimals)
+        return Fraction(self.sign * int(self.digits), 10**self.decimals)
 
     def with_decimals(self, decimals: int) -> "Signed":
-        return Signed(self.sign, int(str(self.digits) + "0" * (decimals - self.decimals)), decimals)
+        return self.with_digits(self.digits + "0" * (decimals - self.decimals))._replace(decimals=decimals)
+
+    def with_digits(self, digits: str) -> "Signed":
+        return self._replace(digits=without_zeros(digits))
+
+
+def without_zeros(digits: str) -> str:
+    """Digits without zeros in front, but at least one digit."""
+    return digits.lstrip("0") or "0"
 
 
 def computed(asked: str, numbers: Sequence[Signed], write: Write) -> Signed:
@@ -49,7 +60,7 @@ def computed(asked: str, numbers: Sequence[Signed], write: Write) -> Signed:
 
 def _sum(first: Signed, second: Signed, write: Write) -> Signed:
     if first.sign == second.sign:
-        return first._replace(digits=int(write("add", first.digits, second.digits)))
+        return first.with_digits(write("add", first.digits, second.digits))
     return _difference(first, second, write)
 
 
@@ -57,19 +68,25 @@ def _difference(first: Signed, second: Signed, write: Write) -> Signed:
     """The difference of the digits, with the sign of the number that has more."""
     if write("compare", first.digits, second.digits) == "<":
         first, second = second, first
-    return first._replace(digits=int(write("subtract", first.digits, second.digits)))
+    return first.with_digits(write("subtract", first.digits, second.digits))
 
 
 def _distance(first: Signed, second: Signed, write: Write) -> Signed:
-    return _difference(first, second, write)._replace(sign=1)
+    return _sum(first, second._replace(sign=-second.sign), write)._replace(sign=1)
+
+
+def _less(first: Signed, second: Signed, write: Write) -> bool:
+    if first.sign != second.sign:
+        return first.sign < second.sign
+    return write("compare", first.digits, second.digits) == ("<" if first.sign > 0 else ">")
 
 
 def _larger(first: Signed, second: Signed, write: Write) -> Signed:
-    return second if write("compare", first.digits, second.digits) == "<" else first
+    return second if _less(first, second, write) else first
 
 
 def _smaller(first: Signed, second: Signed, write: Write) -> Signed:
-    return first if write("compare", first.digits, second.digits) == "<" else second
+    return first if _less(first, second, write) else second
 
 
 _STEPS = {"sum": _sum, "distance": _distance, "larger": _larger, "smaller": _smaller}
