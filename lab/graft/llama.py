@@ -267,8 +267,8 @@ class GraftedLlama(LlamaForCausalLM):
 
     def positions_of(self, ids_BQ: torch.Tensor, ids_BK: torch.Tensor) -> Positions:
         """How far apart tokens are, as the part says that decides their ids."""
-        deciding = [part for part in self.parts.values() if type(part).position_ids is not Part.position_ids]
-        return deciding[-1].positions(ids_BQ, ids_BK) if deciding else Positions.of(ids_BQ, ids_BK)
+        found = [one for part in self.parts.values() if (one := part.positions(ids_BQ, ids_BK)) is not None]
+        return found[-1] if found else Positions.of(ids_BQ, ids_BK)
 
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Adds the inputs of parts for the tokens in the forward pass. (`generate` requires the name kwargs.)"""
