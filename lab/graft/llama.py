@@ -240,7 +240,9 @@ class GraftedLlama(LlamaForCausalLM):
             ids_BQ = ids_BQ if decided_BQ is None else decided_BQ
         inputs = inputs or {}
         if ids_BQ is None:
-            ids_BQ = seen + torch.arange(input_ids.shape[1], device=input_ids.device)[None]
+            padding_B1 = torch.tensor(left_padding(mask), device=input_ids.device)[:, None]
+            at_Q = seen + torch.arange(input_ids.shape[1], device=input_ids.device)
+            ids_BQ = (at_Q - padding_B1).clamp(min=0)
         hidden_BQD = self.model.embed_tokens(input_ids)
         for kind, part in self.parts.items():
             hidden_BQD = part.embedded(hidden_BQD, by_node(inputs.get(kind, {}), paths), ids_BQ)
