@@ -11,7 +11,7 @@ from transformer_lens.config import TransformerBridgeConfig
 from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 from transformer_lens.model_bridge.sources.native import NativeModel
 
-from lab.adders.asking import AdderEngine, is_adder
+from lab.adders.asking import AdderEngine
 from lab.adders.model import ACTIVATIONS, EPS, DeclaredModel, Pass, Tensors, Watch
 from lab.adders.rows import digits_of, rows
 from lab.adders.spec import Adder, Attention, Ffn, Map, Norm
@@ -58,7 +58,7 @@ class TemplateSums:
 def opened(name: str, template: str = "") -> Subject:
     """A declared adder, or any other model that `lab.probing.bridge.open_model` opens."""
     path = Path(sources.resolve(name))
-    return open_adder(path) if is_adder(path) else open_model(name, template)
+    return open_adder(path) if sources.is_adder(path) else open_model(name, template)
 
 
 def open_adder(path: Path) -> Subject:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from lab.adders.asking import ADDER, AdderEngine
+from lab.adders.asking import AdderEngine
 from lab.adders.config import AdderConfig
 from lab.adders.files import write
 from lab.adders.groups import BatchedModel, Group, check_memory, train_group
@@ -16,6 +16,7 @@ from lab.adders.judge import Runner
 from lab.adders.problems import PUBLIC_SEED, problems
 from lab.adders.spec import Adder, check
 from lab.config.loading import dump
+from lab.models.sources import ADDER
 from lab.numbers.statistics import Estimate, wilson
 
 CARD = Path(__file__).with_name("card.md").read_text(encoding="utf-8")

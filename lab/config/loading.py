@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from lab.config.describing import problems, show
+from lab.config.describing import complaints, show
 from lab.config.earlier import current
 from lab.errors import ConfigError, mistakes
 
@@ -48,7 +48,7 @@ def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ())
             origin = tree.nearest(key).origin
             return [not tree.contains(key), not origin.startswith(_ARGUMENT), not origin.startswith(f"{path}:")]
 
-        found = problems(schema, error.errors(include_url=False), lambda key: tree.nearest(key).origin, distance)
+        found = complaints(schema, error.errors(include_url=False), lambda key: tree.nearest(key).origin, distance)
         raise ConfigError("\n".join(found)) from None
 
 
