@@ -10,6 +10,7 @@ _IDLE += ("training.internalize",)  # which an experiment now does (experiments/
 _GONE = {
     **dict.fromkeys(_IDLE, _ANY),
     "data.rule_shown": False,
+    "evaluation.sharpness": 1.0,
     "training.alignment": {"first": [], "second": [], "weight": 0.1},
 }
 """Keys that are gone, each with the value at which it changed no answer."""
