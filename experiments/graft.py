@@ -278,9 +278,9 @@ class Measured:
         if not self._loaded:
             self._loaded = loading.load(ModelConfig(name=self.model))
             if self.in_test.bound:
-                loading.bound_far(self._loaded[0], self.in_test.bound)
+                loading.change_parts(self._loaded[0], {"coupled": {"far_at_most": self.in_test.bound}})
             if self.in_test.spacing:
-                loading.space_evenly(self._loaded[0], self.in_test.spacing)
+                loading.change_parts(self._loaded[0], {"even_spacing": {"distance": self.in_test.spacing}})
         return self._loaded
 
     def _asked(self, length: int, strata: Sequence[str], problems: int) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
     python experiments/rules_window.py RUN[,RUN ...]
 
-Each RUN is a run of `lab pretrain` with model.window, such as that of configs/rules_window.yaml. It is asked its own
+Each RUN is a run of `lab pretrain` with parts.window, such as that of configs/rules_window.yaml. It is asked its own
 test problems once more (evaluation.lengths). Without a cache, each word is computed from the words that it can still
 see (experiments/shared/erasing.py).
 """

@@ -56,7 +56,7 @@ def pretrain(config: PretrainConfig, changed: "Callable[[Training], Training] | 
     notation, tested = notation_of(config), config.evaluation
     tokenizer = build_tokenizer(notation.vocabulary)
     device = pretrained.resolve_device(config.model)
-    model = scratch.build(config.model, notation.vocabulary, config.seed).to(device)  # type: ignore[arg-type]
+    model = scratch.build(config, notation.vocabulary).to(device)  # type: ignore[arg-type]
     training = scratch_training(config, model, tokenizer, notation)
     training = changed(training) if changed else training
     problems = unseen_problems(config.data.tested_cells(tested.lengths), config.seed, tested.problems_per_length)
@@ -79,7 +79,7 @@ def pretrain(config: PretrainConfig, changed: "Callable[[Training], Training] | 
         assert isinstance(model, scratch.NumberLlama)
         samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
         if distributed.is_main():
-            report(config, run, benchmark, samples, probed=not model.config.has_own_attention)
+            report(config, run, benchmark, samples, probed=model.beyond_scores is None)
 
 
 def ignored_keys(config: PretrainConfig) -> str:

@@ -132,7 +132,7 @@ def pretrain(tmp_path: Path, name: str, *more: str) -> list[str]:
         "tokenizer.kind=random",
         "tokenizer.digits=2",
     ]
-    small += ["model.encoding=learned", "model.positions.kind=coupled", "model.positions.largest=64"]
+    small += ["parts={learned_ids: {}, coupled_ids: {largest: 64}}"]
     small += ["format.reverse=integer", "training.max_steps=4", "training.batch_size=8", "training.warmup_steps=1"]
     small += ["training.micro_batch_size=4", "training.log_every=1", "training.evaluate_every=2"]
     small += ["training.valid_problems=9", "evaluation.lengths=[1, 4, 6]", "evaluation.problems_per_length=5"]

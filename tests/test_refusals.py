@@ -96,11 +96,17 @@ CASES = {
     "products counted down": (
         "pretrain",
         [
-            "model.positions.kind=countdown",
+            "parts.countdown_ids={}",
             "format={reverse: none, pad: answer, carry_place: true}",
             "data.tasks=[multiply_hard_integer]",
         ],
         "products are longer: leave multiply_hard_integer out of data.tasks",
+    ),
+    "a part of pretrained models": ("pretrain", ["parts.walk.heads=1"], "parts.walk is not for models from scratch"),
+    "a part of models from scratch": (
+        "finetune",
+        ["parts.countdown_ids={}"],
+        "parts.countdown_ids is not for pretrained models",
     ),
     "no key": (
         "evaluate",

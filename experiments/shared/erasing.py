@@ -1,11 +1,11 @@
 """Generation without the tokens that the window hides, so that the cost of a token does not depend on the length of the
 trace.
 
-With a window, a token sees in each layer only the tokens whose position ids are at most `model.window` from its own. So
-what the last layer computes for a token depends only on tokens within a distance of window x layers. All other tokens
+With a window, a token sees in each layer only the tokens whose position ids are within its reach (`parts.window`). So
+what the last layer computes for a token depends only on tokens within a distance of reach x layers. All other tokens
 can be dropped before the token is computed; the logits are the same as with the whole row. In a trace whose lines have
-the ids of their places (lab/scratch/trace_places.py), the tokens that remain are the few lines around the current one
-and the digits of the operands at these places; in running totals (lab/scratch/grid_places.py), a few rows and places.
+the ids of their places (lab/parts/trace_places.py), the tokens that remain are the few lines around the current one
+and the digits of the operands at these places; in running totals (lab/parts/grid_ids.py), a few rows and places.
 
 There is no cache: for each new token, the tokens that are still visible are read again. `read` counts them.
 
@@ -13,16 +13,16 @@ Shapes: B unfinished rows, K tokens so far in a row, S the largest number of tok
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.engines.choosing import Chooser
 from lab.engines.plain import Clock, PlainEngine
 from lab.errors import ModelError
 from lab.scratch.llama import NumberLlama
-from lab.scratch.position_encodings import distances
+from lab.trees.layout import PartInputs
 
 
 class ErasingEngine(PlainEngine):
@@ -31,10 +31,10 @@ class ErasingEngine(PlainEngine):
     def __init__(self, model: NumberLlama, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
         """Raises ModelError if the model has no window, or has heads that ignore it."""
         super().__init__(model, tokenizer, batch_size, by_group=True)
-        if not model.config.window or model.config.stick_breaking:
-            raise ModelError("dropping what no head can see needs model.window, and no head with stick_breaking")
         self.number_model = model.eval()
-        self.reach = model.config.window * len(model.model.layers)
+        if (reach := reach_of(model)) is None:
+            raise ModelError("what no head sees is dropped: this needs parts.window and no parts.stick_breaking")
+        self.reach = reach
         self.read = 0
         """How many tokens the forward passes have read so far."""
         self.whole_rows = 0
@@ -56,21 +56,51 @@ class ErasingEngine(PlainEngine):
 
     def _next(self, rows: Sequence[Sequence[int]]) -> list[int]:
         """The most likely token after each row, computed from those tokens of the row that are still visible."""
-        parts = [self._seen(torch.tensor(row, device=self.model.device)) for row in rows]
-        tokens_BS, positions_BS, segments_BS = (
-            pad_sequence([part[index] for part in parts], batch_first=True) for index in range(3)
-        )
-        ends_B = torch.tensor([len(part[0]) - 1 for part in parts], device=self.model.device)
+        seen = [self._seen(torch.tensor(row, device=self.model.device)) for row in rows]
+        longest = max(len(kept) for _, kept, _ in seen)
+        arguments = [of_some(row, given, padded(kept, longest)[None]) for row, kept, given in seen]
+        together = {name: torch.cat([one[name] for one in arguments]) for name in ("input_ids", "position_ids")}
+        inputs = [one["part_inputs"] for one in arguments]
+        parts = {
+            kind: {name: torch.cat([one[kind][name] for one in inputs]) for name in given}
+            for kind, given in inputs[0].items()
+        }
         # padding comes after the last token of a row, which does not see it
-        logits_BSV = self.number_model(tokens_BS, position_ids=positions_BS, segment_ids=segments_BS).logits
-        self.read += sum(len(part[0]) for part in parts)
+        logits_BSV = self.number_model(**together, part_inputs=parts, use_cache=False).logits
+        ends_B = torch.tensor([len(kept) - 1 for _, kept, _ in seen], device=self.model.device)
+        self.read += int(ends_B.sum()) + len(ends_B)
         self.whole_rows += sum(map(len, rows))
         return logits_BSV[torch.arange(len(rows)), ends_B].argmax(-1).tolist()
 
-    def _seen(self, row_K: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The tokens that are still visible from the last token of a row, with their position ids and segments."""
-        model = self.number_model
-        positions_K, segments_K = model.positions(row_K[None])[0], model.segments(row_K[None])[0]
-        distances_K = distances(positions_K[None, -1:], positions_K[None], model.config.circle, model.config.grid)[0, 0]
-        seen_K = distances_K <= self.reach
-        return row_K[seen_K], positions_K[seen_K], segments_K[seen_K]
+    def _seen(self, row_K: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, PartInputs]:
+        """A row, which of its tokens are still visible from the last one, and what parts must know about them all."""
+        given = self.number_model.part_inputs(row_K[None])
+        assert given.position_ids is not None
+        ids_1K = given.position_ids
+        distances_K = self.number_model.positions_of(ids_1K[:, -1:], ids_1K).distances_BQK[0, 0]
+        return row_K, (distances_K <= self.reach).nonzero()[:, 0], given
+
+
+def reach_of(model: NumberLlama) -> int | None:
+    """How far away, in position ids, what the last layer computes for a token may come from; None for no limit."""
+    if "window" not in model.parts or "stick_breaking" in model.parts:
+        return None
+    return model.parts["window"].config.reach * len(model.model.layers)
+
+
+def padded(kept_S: torch.Tensor, longest: int) -> torch.Tensor:
+    """Repeats the last token."""
+    return torch.cat([kept_S, kept_S[-1:].expand(longest - len(kept_S))])
+
+
+def of_some(row_K: torch.Tensor, given: PartInputs, kept_PS: torch.Tensor) -> dict[str, Any]:
+    """The arguments of a forward pass over some tokens of a row, P such passes at once.
+
+    Args:
+        row_K: the tokens of the row.
+        given: what parts must know about them all.
+        kept_PS: which tokens are read.
+    """
+    assert given.position_ids is not None
+    parts = {kind: {name: part[0][kept_PS] for name, part in inputs.items()} for kind, inputs in given.parts.items()}
+    return {"input_ids": row_K[kept_PS], "position_ids": given.position_ids[0][kept_PS], "part_inputs": parts}

@@ -24,11 +24,10 @@ NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASK])
 """How sums are put to the engine: 12 + 30 is "2 1 <add_integer> 0 3 =", and 42 is "2 4"."""
 
 
-def check_attention(config: LocalEngineConfig) -> None:
-    """Raises ConfigError if the config changes the attention for a test, which is not possible in a smallest adder."""
-    for key in ("far_at_most", "clip_distance", "spacing"):
-        if getattr(config, key):
-            raise ConfigError(f"{key} does not go with a smallest adder: leave it out")
+def check_parts(config: LocalEngineConfig) -> None:
+    """Raises ConfigError if the config changes parts for a test, which a smallest adder does not have."""
+    if config.parts:
+        raise ConfigError(f"parts.{next(iter(config.parts))} does not go with a smallest adder: leave it out")
 
 
 class AdderEngine:

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from lab.config.earlier import with_parts
 from lab.config.notation import FormatConfig
-from lab.config.parts import Parts, Uses
+from lab.config.parts import Parts, Uses, check_parts
 from lab.config.schema import (
     Lengths,
     ModelConfig,
@@ -224,8 +224,7 @@ class FinetuneConfig(RunConfig):
 
     @model_validator(mode="after")
     def _parts_that_fit(self) -> Self:
-        for part in self.parts.values():
-            part.check(self)
+        check_parts(self)
         return self
 
     @model_validator(mode="after")

@@ -52,6 +52,11 @@ def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ())
         raise ConfigError("\n".join(found)) from None
 
 
+def parse(text: str, path: Path) -> Any:
+    """The plain value of a YAML document, read as strictly as a config. `path` is named in a `ConfigError`."""
+    return _parse(text, lambda line: f"{path}:{line}").plain()
+
+
 def keys_of(path: Path) -> list[str]:
     """The top-level keys of a config and of the files that it extends. Raises `ConfigError` like `load`."""
     return list(_read(path).value)

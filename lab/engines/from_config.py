@@ -1,16 +1,12 @@
 """Makes an engine from its config. An engine's libraries are imported only if the engine is used."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lab import distributed
 from lab.config.evaluation import EndpointConfig, LocalEngineConfig
 from lab.engines.api_key import needed_key
 from lab.engines.engine import Engine
 from lab.errors import ConfigError, ModelError
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 
 def open_engine(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str]:
@@ -31,10 +27,10 @@ def open_engine(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str
         _check_keys_of_scratch(config)
         given = "device" in config.model.model_fields_set
         run = loading.load_scratch(folder, config.model.device if given else None)
-        override_attention(run.model, config)
+        loading.change_parts(run.model, config.parts)
         return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)
-    override_attention(model, config)
+    loading.change_parts(model, config.parts)
     return LocalEngine(model, tokenizer, config.batch_size), pretrained.describe(model)
 
 
@@ -47,16 +43,3 @@ def _check_keys_of_scratch(config: LocalEngineConfig) -> None:
     }
     if wrong := [key for key, given in idle.items() if given]:
         raise ModelError(f"{model.name} is a model from scratch, which computes in float32: leave {wrong[0]} out")
-
-
-def override_attention(model: "PreTrainedModel", config: LocalEngineConfig) -> None:
-    """Changes the attention of the loaded model as `far_at_most`, `clip_distance` and `spacing` of the config say;
-    saved weights stay as they are. Raises ModelError if the model cannot be changed in this way."""
-    from lab.models import loading
-
-    if config.far_at_most:
-        loading.bound_far(model, config.far_at_most)
-    if config.clip_distance:
-        loading.clip_distances(model, config.clip_distance)
-    if config.spacing:
-        loading.space_evenly(model, config.spacing)

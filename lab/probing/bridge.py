@@ -29,7 +29,6 @@ from lab.models.swaps import swap_of
 from lab.probing.components import SITES, Component, Site
 from lab.probing.live_patterns import make_live
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
-from lab.scratch.llama import NumberLlama
 from lab.text.notation import Notation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
@@ -241,17 +240,13 @@ def bridge(
 
     if adapters.has_adapters(model):
         model = model.base_model.model  # type: ignore[assignment]
-    if isinstance(model, NumberLlama) and model.config.has_own_attention:
-        raise ModelError(
-            f"{name}: TransformerLens computes no relative keys, no clipped distances and no stick-breaking attention"
-        )
     if isinstance(model, GraftedLlama) and (beyond := model.beyond_scores):
         raise ModelError(f"{name}: TransformerLens does not compute parts.{beyond}: it changes more than scores")
     examples = Sums.of(writer, _EXAMPLES)
     expected_BTV = _logits_before(name, model, examples)
     architecture = (
         "LlamaForCausalLM"
-        if isinstance(model, NumberLlama | GraftedLlama)
+        if isinstance(model, GraftedLlama)
         else str((model.config.architectures or [type(model).__name__])[0])
     )
     try:

@@ -28,7 +28,7 @@ def scratch_training(
     position ids for the longest training sequence, or the machine not enough memory for a step."""
     data, seed = config.data, config.seed
     sets = sequence_sets(data, config.training, seed, notation, tokenizer)
-    collate = SequenceCollator(notation.vocabulary, data.packing, config.model.positions, seed)
+    collate = SequenceCollator(model, data.packing, seed)
     bfloat16 = pretrained.resolve_dtype(config.model) == torch.bfloat16
     compiled = config.training.compile
     training = Training(

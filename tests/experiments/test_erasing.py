@@ -7,28 +7,27 @@ import torch
 from shared.erasing import ErasingEngine
 
 from lab.config.notation import FormatConfig
-from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.config.schema import RulesConfig
 from lab.engines.engine import Request
 from lab.engines.plain import PlainEngine
 from lab.errors import ModelError
 from lab.numbers.sampling import Cell, block, problem
 from lab.numbers.tasks import TASKS
-from lab.scratch import llama as scratch
+from lab.scratch.llama import NumberLlama
 from lab.text.rule_notation import RuleNotation
 from lab.text.running_totals import RunningTotals
 from lab.text.scratch_tokenizer import build_tokenizer
+from tests.from_scratch import built
 
 ROOT = Path(__file__).parents[2]
 ADD = TASKS["add_integer"]
 NOTATION = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [Cell(ADD, 3)])
 TOKENIZER = build_tokenizer(NOTATION.vocabulary)
-POSITIONS = PositionsConfig(kind="coupled", largest=256, segments=True)
+PARTS = {"coupled_ids": {"largest": 256}, "relative_keys": {}, "segments": {}}
 
 
-def model(seed: int, **settings) -> scratch.NumberLlama:
-    config = ScratchConfig(size="0.2M", layers=2, encoding="relative", positions=POSITIONS, **settings)
-    made = scratch.build(config, NOTATION.vocabulary, seed)
+def model(seed: int, **parts: dict) -> NumberLlama:
+    made = built(NOTATION.vocabulary, {**PARTS, **parts}, seed, size="0.2M", layers=2)
     for weight in made.parameters():
         if weight.ndim == 2:  # so that different rows lead to different words
             weight.data.mul_(8)
@@ -54,7 +53,7 @@ def told(engine, asked):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("window", [1, 2])
 def test_what_is_written_is_what_the_whole_row_would_lead_to(seed, window):
-    made, asked = model(seed, window=window), [*requests(3), *requests(9)]
+    made, asked = model(seed, window={"reach": window}), [*requests(3), *requests(9)]
     plain, erasing = PlainEngine(made, TOKENIZER, 4, by_group=True), ErasingEngine(made, TOKENIZER, 4)
     written = told(erasing, asked)
     assert written == told(plain, asked)
@@ -63,7 +62,7 @@ def test_what_is_written_is_what_the_whole_row_would_lead_to(seed, window):
 
 
 def test_a_token_reads_no_more_in_long_numbers_than_in_short_ones():
-    engine = ErasingEngine(model(0, window=1), TOKENIZER, 4)
+    engine = ErasingEngine(model(0, window={"reach": 1}), TOKENIZER, 4)
 
     def read(length: int) -> int:
         item = next(
@@ -76,9 +75,9 @@ def test_a_token_reads_no_more_in_long_numbers_than_in_short_ones():
     assert read(60) == read(10)
 
 
-@pytest.mark.parametrize("settings", [{}, {"window": 1, "stick_breaking": 1}])
+@pytest.mark.parametrize("settings", [{}, {"window": {}, "stick_breaking": {}}])
 def test_a_model_that_sees_everything_is_refused(settings):
-    with pytest.raises(ModelError, match=r"needs model\.window"):
+    with pytest.raises(ModelError, match=r"needs parts\.window"):
         ErasingEngine(model(0, **settings), TOKENIZER, 4)
 
 
@@ -86,9 +85,9 @@ def test_a_model_that_sees_everything_is_refused(settings):
 @pytest.mark.parametrize("seed", range(3))
 def test_running_totals_are_written_the_same_without_the_rows_and_places_that_no_head_sees(seed):
     notation = RunningTotals([TASKS["multiply_hard_integer"]])
-    grid = PositionsConfig(kind="grid", largest=64, segments=True)
-    config = ScratchConfig(size="0.2M", layers=2, encoding="relative", window=1, positions=grid)
-    made, tokenizer = scratch.build(config, notation.vocabulary, seed), build_tokenizer(notation.vocabulary)
+    parts = {"grid_ids": {}, "relative_keys": {}, "window": {"reach": 1}, "segments": {}}
+    made = built(notation.vocabulary, parts, seed, size="0.2M", layers=2)
+    tokenizer = build_tokenizer(notation.vocabulary)
     for weight in made.parameters():
         if weight.ndim == 2:
             weight.data.mul_(8)

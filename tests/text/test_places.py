@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.numbers.representations import Float, Fraction, Integer, Representation, Scientific, split_parts
 from lab.numbers.tasks import TASKS
+from lab.parts.abacus_ids import abacus
+from lab.parts.token_facts import TokenFacts
 from lab.probing.positions import NOWHERE, NotatedSums, Sums
-from lab.scratch.position_ids import TokenFacts, abacus
 from lab.text.notation import Notation
 from lab.text.places import FRACTION, NO_SPOT, VALUE, row_spots, row_spots_downward
 from lab.text.scratch_tokenizer import build_tokenizer

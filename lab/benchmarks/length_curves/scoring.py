@@ -92,8 +92,6 @@ class LengthCurves(Nupa):
         """
         prompts = [tokenizer.encode(str(request.prompt)) for request in self._requests]
         longest, budget = max(prompts, key=len), max(request.max_tokens for request in self._requests)
-        if model.config.grid:
-            return  # there are ids for any number of rows and places
         digit = tokenizer.convert_tokens_to_ids("1")
         model.check_rows(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
         model.check_digits(max(len(item.answer) for item in self.problems))

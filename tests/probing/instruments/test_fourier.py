@@ -7,22 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.pretraining import ScratchConfig
 from lab.errors import ModelError, TaskError
 from lab.numbers.tasks import TASKS
 from lab.probing.bridge import Subject, bridge
 from lab.probing.instruments import fourier as lab
 from lab.probing.pairs import operands
 from lab.probing.positions import NotatedSums
-from lab.scratch import llama as scratch
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
+from tests.from_scratch import built
 from tests.probing.known_adders import llama_adder, native_adder
 
 
 def untrained(tokenizer: TokenizerConfig, reverse: str = "none") -> Subject:
     notation = Notation(tokenizer, FormatConfig(reverse=reverse), [TASKS["add_integer"]])  # type: ignore[arg-type]
-    model = scratch.build(ScratchConfig(size="0.2M"), notation.vocabulary, 0).eval()
+    model = built(notation.vocabulary, size="0.2M")
     return bridge("untrained", model, NotatedSums(notation, build_tokenizer(notation.vocabulary)))
 
 
