@@ -37,7 +37,7 @@ def test_instruments_are_kept_and_not_run_twice_and_one_that_fails_costs_itself_
     subject, tmp_path, capsys, monkeypatch
 ):
     from lab.probe import main
-    from lab.probing.catalogue import INSTRUMENTS
+    from lab.probing.addition.catalogue import INSTRUMENTS
 
     arguments = [str(ROOT / "configs" / "probe_scratch.yaml"), f"subject={subject}", f"output={tmp_path}", *FEW]
     arguments.append("instruments=[alignment, destinations]")

@@ -16,8 +16,8 @@ from lab.adders.rows import digits_of, rows
 from lab.adders.spec import Adder, Attention, Ffn, Map, Norm
 from lab.errors import ModelError, TaskError
 from lab.models import sources
+from lab.probing.addition.positions import Written
 from lab.probing.bridge import Subject, bridge, open_model
-from lab.probing.positions import Written
 
 EAGER: dict[str, Any] = {"attn_implementation": "eager"}
 TOLERANCE = 1e-4

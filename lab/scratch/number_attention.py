@@ -13,6 +13,7 @@ from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import repeat_kv
 
 from lab.parts.stick_breaking import Downward, sharpened, stick_breaking_weights
+from lab.parts.watching import watched
 from lab.scratch.clipped_distances import ClippedDistances
 
 
@@ -66,6 +67,7 @@ def number_attention(
         if downward is not None:
             below_BHQK = downward.weights(scores_BHQK[:, back:], _earlier(mask_BHQK[:, back:]))
             weights_BHQK = torch.cat([weights_BHQK, below_BHQK], 1)
+    weights_BHQK = watched(module, weights_BHQK)
     return (weights_BHQK.to(value.dtype) @ value).transpose(1, 2).contiguous(), None
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.tasks import TASKS
-from lab.probing.positions import NOWHERE, NotatedSums, Sums
+from lab.probing.addition.positions import NotatedSums, Sums
+from lab.probing.contrast import NOWHERE
 from lab.scratch.position_ids import TokenFacts, abacus
 from lab.text.notation import Notation
 from lab.text.places import FRACTION, NO_SPOT, VALUE, place_values, row_spots, row_spots_downward

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from lab.probing.addition.alignment import Aligned, Alignment, aligned_heads
 from lab.probing.components import Component
-from lab.probing.instruments.alignment import Aligned, Alignment, aligned_heads
 from lab.probing.measured import Measured
 from lab.probing.report.circuit import ANSWER, Arrow, Circuit
 from lab.probing.report.telling import told
@@ -58,6 +58,8 @@ def _competent_lengths(found: Found) -> list[int | str]:
     if not found.get("competence"):
         return []
     digits = found["competence"][1]
+    if "length" not in digits.axes:
+        return []
     return [length for length, value in zip(digits.axes["length"], digits.value, strict=True) if value >= 0.5]
 
 

@@ -1,6 +1,5 @@
 """What the instruments of lab/probing measured, on one page that opens offline. It has sentences that say what was
-found, a drawing of the circuit, and a section for each instrument, whose first figure is open and whose others are
-folded.
+found, a drawing of the circuit, and a section for each instrument, whose figures are folded until a reader wants them.
 
 plotly draws the figures, and CircuitsVis the attention patterns. The page contains the scripts of both, so it needs no
 network. Text from a model's vocabulary is treated as data, never as markup.

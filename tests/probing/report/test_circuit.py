@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import TaskError
-from lab.probing.catalogue import INSTRUMENTS, Session
+from lab.probing.addition.catalogue import INSTRUMENTS, Session
 from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
 from lab.probing.measured import Measured
@@ -123,7 +123,7 @@ def test_a_component_is_found_again_by_its_name(kind, layer, head):
     assert Component.named(str(part)) == part
 
 
-@pytest.mark.parametrize("name", ["", "L1", "logits", "L0H1.q", "l0h1", "L0 attn"])
+@pytest.mark.parametrize("name", ["", "L1", "logits", "L0H1.x", "l0h1", "L0 attn"])
 def test_other_names_name_no_component(name):
     with pytest.raises(TaskError, match="names no head"):
         Component.named(name)
