@@ -31,7 +31,7 @@ from lab.progress import quiet_libraries
 ROOT = Path(__file__).parents[1]
 WAYS: dict[str, tuple[str, ...]] = {
     "with the walk down": ("as_written",),
-    "no walk down": ("as_written", "model.downward=0"),
+    "no walk down": ("as_written", "parts.stick_breaking.downward=0"),
     "counted places": ("as_written_counted",),
 }
 """The config of each model, and the changes to it."""

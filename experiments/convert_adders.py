@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
+from lab.adders.files import write
 from lab.adders.spec import check
-from lab.adders.writing import write
 from lab.errors import ConfigError, ModelError, exit_cleanly
 
 Weights = Mapping[str, Any]

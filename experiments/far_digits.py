@@ -6,9 +6,9 @@ A softmax that has to find a few digits among n gives all the other digits toget
 remedies need neither a window nor a slope:
 
     bound       only in the test, all far digits of a query together get at most the weight that a given number of them
-                would get (`NumberLlama.bound_far`; far: 4 places and more). The number is chosen for each model on sums
+                would get (parts.far_digits; far: 4 places and more). The number is chosen for each model on sums
                 of 20 digits that are not used in the test: the first of BOUNDS with the most right sums.
-    copies      during training, each far digit counts as a given number of copies of itself (`model.far_copies`), so
+    copies      during training, each far digit counts as a given number of copies of itself (parts.far_copies), so
                 that a model trained on ten digits learns the margin that longer numbers need; nothing changes in the
                 test.
 
@@ -41,8 +41,10 @@ from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch
 from lab.models.sources import resolve
 from lab.numbers.statistics import Estimate, seeds_proportion
+from lab.parts.alibi import Biased
+from lab.parts.far_digits import digits
+from lab.parts.part import Act, Inputs, Step
 from lab.progress import quiet_libraries
-from lab.scratch import position_encodings
 
 ROOT = Path(__file__).parents[1]
 TRAINED, CHOSEN_AT = 10, 20
@@ -113,29 +115,29 @@ def controls(name: str, lengths: Sequence[int], sums: int) -> Table:
     best = "scores times the best of " + ", ".join(map(str, TEMPERATURES))
     add(best, lambda length: max(sharpened(length, factor) for factor in TEMPERATURES))
     run.model.sharpen(1)
-    run.model.bound_far(BOUNDS[0])
+    run.model.change_parts({"far_digits": {"at_most": BOUNDS[0]}})
     add("all far digits weigh at most as five of them", right)
-    run.model.position_bias = _elsewhere(run.model.position_bias)
+    _elsewhere(run.model.parts["far_digits"])
     add("as many digits at random are weakened as much", right)
     return Table(f"Right sums of {Path(name).name}, trained on 1-{TRAINED} digits", ("", *map(str, lengths)), rows, 1)
 
 
-def _elsewhere(bias: Any) -> Any:
-    """The bound of this bias, given to as many visible digits that are drawn at random for each query."""
-    draw, found = torch.Generator().manual_seed(0), bias.forward
+def _elsewhere(part: Any) -> None:
+    """Gives the bound of the part to as many visible digits that are drawn at random for each query."""
+    draw, found = torch.Generator().manual_seed(0), part.act
 
-    def forward(positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor) -> torch.Tensor:
-        bias_BHQK = found(positions_BQ, positions_BK, visible_BQK)
-        weakened_BHQK = (bias_BHQK < 0) & visible_BQK[:, None]
-        digits_B1QK = position_encodings._digits(positions_BK, visible_BQK, bias.circle) & visible_BQK[:, None]
-        digits_BHQK = digits_B1QK.expand_as(bias_BHQK)
-        chance_BHQK = torch.rand(bias_BHQK.shape, generator=draw).masked_fill(~digits_BHQK, 2)
-        rank_BHQK = chance_BHQK.argsort(-1).argsort(-1)
-        chosen_BHQK = digits_BHQK & (rank_BHQK < weakened_BHQK.sum(-1, keepdim=True))
-        return chosen_BHQK * bias_BHQK.masked_fill(~weakened_BHQK, 0).amin(-1, keepdim=True)
+    def act(inputs: Inputs, step: Step) -> Act:
+        assert step.visible_BHQK is not None
+        assert step.positions is not None
+        bias_B1QK = found(inputs, step).bias_BHQK
+        weakened_B1QK = (bias_B1QK < 0) & step.visible_BHQK
+        digits_B1QK = digits(step.positions, step.visible_BHQK[:, 0])[:, None] & step.visible_BHQK
+        chance_B1QK = torch.rand(bias_B1QK.shape, generator=draw).masked_fill(~digits_B1QK, 2)
+        rank_B1QK = chance_B1QK.argsort(-1).argsort(-1)
+        chosen_B1QK = digits_B1QK & (rank_B1QK < weakened_B1QK.sum(-1, keepdim=True))
+        return Biased(chosen_B1QK * bias_B1QK.masked_fill(~weakened_B1QK, 0).amin(-1, keepdim=True))
 
-    bias.forward = forward
-    return bias
+    part.act = act
 
 
 class Model:
@@ -156,7 +158,7 @@ class Model:
     def share(self, length: int, sums: int, bound: int, seed: int) -> float:
         def measure() -> float:
             self.loaded = self.loaded or load_scratch(self.run)
-            self.loaded.model.bound_far(bound)
+            self.loaded.model.change_parts({"far_digits": {"at_most": bound} if bound else None})
             return share_right(self.loaded, length, sums, seed)
 
         return self.kept.once(f"{length} x {sums}, bound {bound}, seed {seed}", measure, "{:.3f}".format)

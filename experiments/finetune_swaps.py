@@ -64,7 +64,6 @@ IN_WORDS = {
     "RoPE 2d": "tokens of two digits",
     "RoPE rev 2d": "tokens of two digits, integer parts reversed",
     "rev places": "integer parts reversed, places of digits",
-    "aligned heads": "loss on heads",
     "curriculum": "growing lengths",
 }
 """Our rows, as the figure names them."""

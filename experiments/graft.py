@@ -48,8 +48,8 @@ from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 from lab.text.answers import READINGS
-from lab.text.documentation import HELD_OUT as DOCUMENTED
-from lab.text.documentation import TRAINING, documentation
+from lab.text.docstrings import HELD_OUT as DOCUMENTED
+from lab.text.docstrings import TRAINING, docstrings
 from lab.text.formats import TextFormat
 from lab.text.templates import FRESH, HELD_OUT, VALIDATION, worded
 
@@ -278,9 +278,9 @@ class Measured:
         if not self._loaded:
             self._loaded = loading.load(ModelConfig(name=self.model))
             if self.in_test.bound:
-                loading.bound_far(self._loaded[0], self.in_test.bound)
+                loading.change_parts(self._loaded[0], {"coupled": {"far_at_most": self.in_test.bound}})
             if self.in_test.spacing:
-                loading.space_evenly(self._loaded[0], self.in_test.spacing)
+                loading.change_parts(self._loaded[0], {"even_spacing": {"distance": self.in_test.spacing}})
         return self._loaded
 
     def _asked(self, length: int, strata: Sequence[str], problems: int) -> dict[str, dict[str, Any]]:
@@ -319,7 +319,7 @@ def brief(found: dict[str, Any]) -> str:
 @torch.inference_mode()
 def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
     """The perplexity of passages of documentation, and of those among them without a digit."""
-    tokens = tokenizer.encode(documentation(DOCUMENTED, besides=TRAINING), add_special_tokens=False)
+    tokens = tokenizer.encode(docstrings(DOCUMENTED, besides=TRAINING), add_special_tokens=False)
     total = {"all": 0.0, "without digits": 0.0}
     count = dict.fromkeys(total, 0)
     for start in range(0, min(len(tokens) - PASSAGE, PASSAGES * PASSAGE), PASSAGE):

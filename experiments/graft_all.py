@@ -6,9 +6,10 @@
 Tunes SmolLM2-135M by configs/smollm2_graft_all.yaml, on 16,000 problems of the ranges S and M, and tunes it again
 without the graft (plain: positions as they were, numbers as people write them), on the same problems. Then it asks both
 tuned models the same test problems of all four ranges, `problems` for each task and range. For the grafted model, the
-total weight of far digits is bounded (engine.far_at_most), by the weight of twice as many digits as the longest
-training problems have: 16 for the tasks that NUPA calls hard, 40 for the others. The row `unbounded` tests it without
-this bound. Other arguments go to `lab.finetune`. Runs that were killed are resumed, and finished ones are not repeated.
+total weight of far digits is bounded (engine.parts.coupled.far_at_most), by the weight of twice as many digits as the
+longest training problems have: 16 for the tasks that NUPA calls hard, 40 for the others. The row `unbounded` tests it
+without this bound. Other arguments go to `lab.finetune`. Runs that were killed are resumed, and finished ones are not
+repeated.
 
 Shows exact match by range and by kind of task, plain against grafted. Leaves tables and a heat map of every task and
 range.
@@ -59,7 +60,11 @@ def main(arguments: Sequence[str]) -> None:
         bounds = BOUNDS if row == "graft" else ()
         runs[row] = [
             asked(
-                f"{name}_{bound}", str(model), problems, output, [f"engine.far_at_most={bound}", tasks_of(difficulty)]
+                f"{name}_{bound}",
+                str(model),
+                problems,
+                output,
+                [f"engine.parts.coupled.far_at_most={bound}", tasks_of(difficulty)],
             )
             for bound, difficulty in bounds
         ] or [asked(name, str(model), problems, output)]

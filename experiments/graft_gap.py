@@ -28,7 +28,7 @@ from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
-from lab.text.documentation import HELD_OUT, documentation
+from lab.text.docstrings import HELD_OUT, docstrings
 from lab.text.templates import worded
 
 ROOT = Path(__file__).parents[1]
@@ -72,7 +72,7 @@ def right(reader: SumReader, items: Sequence[Problem], place: str, gap: int, spa
 
 def other_words(count: int) -> str:
     """The first `count` words of documentation that no training saw, without words that contain a digit or a brace."""
-    words = [word for word in documentation(HELD_OUT).split() if not any(map(UNWANTED.__contains__, word))]
+    words = [word for word in docstrings(HELD_OUT).split() if not any(map(UNWANTED.__contains__, word))]
     if count > len(words):
         raise ConfigError(f"gaps={count}: the documentation has only {len(words)} words")
     return " ".join([*words[:count], ""])

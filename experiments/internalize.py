@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import mean
 
 from shared.arguments import own_and_others
+from shared.internalizing import Removal, internalizing
 from shared.publishing import take_results
 
 from lab.benchmarks.results import CurvePoint
@@ -25,14 +26,15 @@ from lab.drawing.figures import COLORS, error_bars, figure_at, legend_below, lin
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
-from lab.pretrain import main as pretrain
+from lab.pretrain import pretrain
 from lab.runs import Run
-from lab.tune.internalizing import Removal
 
 HERE = Path(__file__).parent
 CONFIG = str(HERE.parent / "configs" / "rules_internalize.yaml")
 REMOVED, NEVER = "internalized", "never traced"
-WAYS: dict[str, list[str]] = {REMOVED: [], NEVER: ["data.rules.detail=answer", "training.internalize.stages=0"]}
+WAYS: dict[str, list[str]] = {REMOVED: [], NEVER: ["data.rules.detail=answer"]}
+STAGES, WHOLE, EVERY = 4, 1200, 800
+"""How many stages remove a line, the steps before the first of them, and the steps of each."""
 Curves = Sequence[Sequence[CurvePoint]]
 """What was measured during the training of each seed."""
 
@@ -44,11 +46,11 @@ def main(arguments: list[str]) -> None:
     seeds = given.get("seeds", "0,1,2").split(",")
     found = {way: [trained(way, seed, [*keys, *more]) for seed in seeds] for way, more in WAYS.items()}
     config = read_config(PretrainConfig, [CONFIG, *keys], "internalize", "")
-    removal, tasks = Removal(config.training.internalize, config.training.batch_size), list(map(str, config.data.tasks))
+    removal, tasks = removal_of(config), list(map(str, config.data.tasks))
     lengths = config.evaluation.while_training
     ends = [step for step in steps(found[REMOVED]) if removal.begins(step) or step == config.training.max_steps]
     rows = [
-        (task, str(removal.stage(step - 1) * config.training.internalize.lines),
+        (task, str(removal.stage(step - 1) * removal.lines),
          f"{words(found[REMOVED], step, task, lengths[0]):.1f}",
          *(percent(share(found[way], step, task, length))
            for way in WAYS for length in lengths))
@@ -65,9 +67,15 @@ def main(arguments: list[str]) -> None:
 def trained(way: str, seed: str, keys: Sequence[str]) -> list[CurvePoint]:
     """What was measured during a run; trains it unless it is finished."""
     arguments = [CONFIG, f"name={way.replace(' ', '_')}_{seed}", f"seed={seed}", "resume=true", *keys]
-    pretrain(arguments)
-    run = Run(read_config(PretrainConfig, arguments, "internalize", "").path)
+    config = read_config(PretrainConfig, arguments, "internalize", "")
+    config.check_run()
+    pretrain(config, internalizing(config, removal_of(config)) if way == REMOVED else None)
+    run = Run(config.path)
     return [CurvePoint.model_validate(row) for row in run.read("curve")]
+
+
+def removal_of(config: PretrainConfig) -> Removal:
+    return Removal(config.training.batch_size, STAGES, WHOLE, EVERY)
 
 
 def steps(seeds: Curves) -> list[int]:

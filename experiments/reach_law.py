@@ -124,7 +124,7 @@ def measured(run: Path, sums: int) -> Law | None:
     in which places cannot be inserted."""
     kept, loaded = Kept(run / "reach_law.json"), cache(partial(load_scratch, run))
     trained = kept.once("trained", lambda: loaded().config.data.lengths[1])
-    if kept.once("encoding", lambda: loaded().config.model.encoding) == "learned":
+    if kept.once("encoding", lambda: "learned" if "learned_ids" in loaded().config.parts else "") == "learned":
         return None
 
     def right(digits: int, kind: str = "as it is") -> float:

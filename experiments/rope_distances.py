@@ -7,9 +7,9 @@ Tests the models with RoPE of sweep.py far_digits, which are trained on sums of 
 that need neither training nor tuning:
 
     weight      all digits four or more places away together weigh no more than five of them would
-                (`engine.far_at_most=5`, the value with which other adders did best, finding F-072)
+                (`engine.parts.far_digits.at_most=5`, the value with which other adders did best, finding F-072)
     distance    a key that is farther away than digits ever are in training counts as if it were nine places away
-                (`engine.clip_distance=9`)
+                (`engine.parts.clipped_distances.at=9`)
 
 To see which distances matter, it also clips those of digits alone and of signs alone, and hides the digits at new
 distances.
@@ -139,7 +139,7 @@ def exact_match(folders: Sequence[Path], change: str, lengths: Sequence[int], su
 @contextmanager
 def changed(model: NumberLlama, change: str) -> Iterator[None]:
     """Within this context, one of CHANGES is made."""
-    model.bound_far(5 if "weight" in change else 0)
+    model.change_parts({"far_digits": {"at_most": 5} if "weight" in change else None})
     if change == HIDDEN:
         with rescored(model, partial(_without_new_distances, model)):
             yield
@@ -147,9 +147,9 @@ def changed(model: NumberLlama, change: str) -> Iterator[None]:
         with clipped_alone(model, signs=change.endswith("signs")):
             yield
     else:
-        model.clip_distances(FARTHEST if "distance" in change else 0)
+        model.change_parts({"clipped_distances": {"at": FARTHEST} if "distance" in change else None})
         yield
-        model.clip_distances(0)
+        model.change_parts({"clipped_distances": None})
 
 
 def _without_new_distances(

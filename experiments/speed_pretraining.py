@@ -48,7 +48,8 @@ def main(arguments: list[str]) -> None:
         config = load(PretrainConfig, CONFIGS / f"{name}.yaml", [])
         notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
         sets = sequence_sets(config.data, config.training, config.seed, notation, build_tokenizer(notation.vocabulary))
-        collate = SequenceCollator(notation.vocabulary, config.data.packing, config.model.positions, config.seed)
+        model = scratch.build(config, notation.vocabulary)
+        collate = SequenceCollator(model, config.data.packing, config.seed)
         device = pretrained.resolve_device(config.model)
         size = config.training.micro_batch_size
         batches = []
@@ -65,7 +66,7 @@ def main(arguments: list[str]) -> None:
             ("labels alone, compiled", sequence_loss, True, "sdpa"),
             ("labels alone, compiled, attention not fused", sequence_loss, True, "eager"),
         ):
-            model = scratch.build(config.model, notation.vocabulary, config.seed).to(device)  # type: ignore[arg-type]
+            model = scratch.build(config, notation.vocabulary).to(device)  # type: ignore[arg-type]
             model.set_attn_implementation(attention)
             torch.compiler.reset()
             called = torch.compile(model) if compiled else model

@@ -65,7 +65,7 @@ LONGEST = 4
 TESTED = (4, 8, 16)
 SETTINGS = (
     # the rule's text has no places, so some heads have to see all of it from everywhere
-    *("model.window=0", "model.stick_breaking=0", "model.locality=[2, 2, 0, 0]"),
+    *("parts.window=null", "parts.stick_breaking=null", "parts.locality.slope=[2, 2, 0, 0]"),
     *("training.batch_size=32", "training.micro_batch_size=32", "training.max_steps=4000"),
 )
 LARGER, SMALLER, FIRST, SECOND = PICKED
@@ -105,8 +105,8 @@ def main(arguments: list[str]) -> None:
     vocabulary = words_of(seen)
     tokenizer = build_tokenizer(vocabulary)
     ids = {word: i for i, word in enumerate(vocabulary)}
-    model = scratch.build(config.model, vocabulary, config.seed)
-    collate = SequenceCollator(vocabulary, 1, config.model.positions, config.seed)
+    model = scratch.build(config, vocabulary)
+    collate = SequenceCollator(model, 1, config.seed)
     sets = TrainingSets(
         drawn(seen, config.training.max_steps * config.training.batch_size, config.seed, ids),
         drawn(seen, config.training.valid_problems, config.seed + 1000, ids),

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from lab.benchmarks.results import Sample, read_samples
-from lab.config.loading import load
+from lab.config.loading import saved
 from lab.config.pretraining import PretrainConfig
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
@@ -71,8 +71,9 @@ def share(text: str, found: int, whole: int) -> None:
 @exit_cleanly
 def main(folders: Sequence[str]) -> None:
     for folder in map(Path, folders):
-        config = load(PretrainConfig, folder / "config.yaml")
-        window, padded, most = config.model.window, config.format.pad == "all", config.data.lengths[1]
+        config = saved(PretrainConfig, folder / "config.yaml")
+        window = config.parts["window"].reach  # type: ignore[attr-defined]
+        padded, most = config.format.pad == "all", config.data.lengths[1]
         training = shown(most, window, padded)
         places = [one for sample in read_samples(Run(folder)) for one in views(sample, window, padded)]
         new = [wrong for found, wrong in places if found not in training]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from lab.adders import asking
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
@@ -18,7 +17,7 @@ from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineCon
 from lab.config.notation import FormatConfig
 from lab.config.schema import Section, chosen
 from lab.engines.engine import GREEDY, Completion, Engine, NotatedEngine, Request, Sampling
-from lab.engines.opening import open_engine
+from lab.engines.from_config import open_engine
 from lab.engines.refusals import remedy
 from lab.errors import ConfigError, LabWarning, ModelError, TaskError, mistakes
 from lab.models import sources, swaps
@@ -26,6 +25,7 @@ from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem, task_of
 from lab.numbers.tasks import KNOWN, SUM, Task
 from lab.numbers.tasks import task as task_named
+from lab.second_reading import engine as second_reading
 from lab.text import formats
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Model:
     """The tasks that it can be asked: all 53, or those that a model from scratch was trained on."""
     description: str
     changed: Sequence[str] = ()
-    """Changes made when it was loaded, such as clip_distance=5."""
+    """Changes made when it was loaded, such as parts.far_digits={"at_most": 5}."""
     sampling: Sampling = GREEDY
     """How its tokens are chosen."""
     caveat: str = ""
@@ -221,7 +221,7 @@ class Probed:
         return [array.plot() for array in self.measured]
 
 
-def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto", **attention: int) -> Model:
+def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto", **others: Any) -> Model:
     """Loads any model by its name: a run directory of finetune, pretrain or adder, a folder of adapters or of a model,
     a name on the model hub, an embedded model, or one of the zoo (`lab list models`).
 
@@ -230,17 +230,17 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         batch_size: questions per forward pass.
         dtype: the dtype of a pretrained model's weights: float32, bfloat16 or auto.
         device: auto, cpu or cuda.
-        attention: what to change in the attention of the loaded model: `far_at_most`, `clip_distance` or `spacing`
+        others: `parts`, what to change in the parts of the loaded model, such as {"far_digits": {"at_most": 5}}
             (`lab.config.evaluation.LocalEngineConfig`). Saved weights stay as they are.
 
     Raises ModelError, in one line, if the model is not available or cannot be changed in this way, and ConfigError if a
     setting does not exist.
     """
     config = _checked(
-        LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **attention
+        LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **others
     )
     engine, description = engine_of(config)
-    changed = [f"{key}={value}" for key, value in attention.items()]
+    changed = [f"parts.{kind}={keys}" for kind, keys in config.parts.items()]
     if isinstance(engine, NotatedEngine):
         return replace(_notated(name, engine), changed=changed)
     every = formats.writable(engine.format)
@@ -266,9 +266,13 @@ def engine_of(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str]:
 
     Raises ModelError or ConfigError if it cannot be made.
     """
-    if isinstance(config, LocalEngineConfig) and asking.is_adder(folder := Path(sources.resolve(config.model.name))):
-        asking.check_attention(config)
+    if isinstance(config, LocalEngineConfig) and sources.is_adder(folder := Path(sources.resolve(config.model.name))):
+        from lab.adders import asking  # only adders need it
+
+        asking.check_parts(config)
         return asking.AdderEngine.of(folder), "cpu"
+    if isinstance(config, LocalEngineConfig) and (found := second_reading.opened(config)):
+        return found
     return open_engine(config)
 
 

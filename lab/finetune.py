@@ -49,7 +49,6 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.engines.local import LocalEngine
     from lab.models import adapters, loading, pretrained, swaps
     from lab.text import formats
-    from lab.tune.alignment_loss import check_aligned
     from lab.tune.problem_sets import training_sets
     from lab.tune.trainer import train
     from lab.tune.tuning import adapter_training, check_memory_of_steps
@@ -57,7 +56,6 @@ def finetune(config: FinetuneConfig) -> None:
     wording, tested = formats.tuned(config.format, config.data), config.evaluation
     model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
-    check_aligned(model, tokenizer, config.training.alignment)
     engine = LocalEngine(model, tokenizer, tested.batch_size)
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
     benchmark = Nupa(problems, wording).within_window(engine)

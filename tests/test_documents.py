@@ -131,6 +131,11 @@ def linked(page: str) -> set[str]:
     return {os.path.normpath(Path(page).parent / link) for link in links if link and "://" not in link}
 
 
+def test_the_readme_is_read_in_five_minutes_and_installs_before_it_asks():
+    assert len(TEXTS["README.md"].split()) <= 900
+    assert TEXTS["README.md"].index("make finetune") < TEXTS["README.md"].index("lab ask")
+
+
 @pytest.mark.parametrize("start", ["README.md", "docs/index.md"])
 @pytest.mark.parametrize(
     ("question", "answer"),

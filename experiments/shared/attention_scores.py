@@ -14,6 +14,7 @@ from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repeat_kv
 
 from lab.errors import ModelError
+from lab.parts.part import Step
 from lab.scratch.llama import NumberLlama
 
 _NAME = "scored"
@@ -47,14 +48,18 @@ class Scores:
         query_BHQD = self.rotated(self.query_BHQD.expand(len(positions_BQ), -1, -1, -1), positions_BQ)
         key_BHKD = self.rotated(self.key_BHKD.expand(len(positions_BK), -1, -1, -1), positions_BK)
         scores_BHQK = query_BHQD @ key_BHKD.transpose(-1, -2) * self.scaling
-        if self.model.relative_keys is not None:
-            relative_HCD = self.model.relative_keys.keys[self.layer]
-            wanted_BQHC = (query_BHQD @ relative_HCD.transpose(-1, -2) * self.scaling).transpose(1, 2)
-            distances_BQKC = self.model.relative_keys(positions_BQ, positions_BK)
-            scores_BHQK = scores_BHQK + (wanted_BQHC @ distances_BQKC.transpose(-1, -2)).transpose(1, 2)
-        if bias and self.model.position_bias is not None:
-            scores_BHQK = scores_BHQK + self.model.position_bias(positions_BQ, positions_BK)
-        return scores_BHQK
+        positions = self.model.positions_of(positions_BQ, positions_BK)
+        visible = torch.ones_like(positions.distances_BQK, dtype=torch.bool)[:, None]
+        step = Step(query_BHQD, self.model.model.rotary_emb, self.model.training, visible, positions)
+        mask_BHQK = torch.zeros_like(scores_BHQK)
+        for kind in self.model.parts:
+            act = self.model.parts[kind].act({}, step)
+            if act is not None and act.rescores:
+                given = query_BHQD, key_BHKD, mask_BHQK, self.scaling
+                scores_BHQK = act.scores(self.layer, scores_BHQK, *given)
+            elif act is not None and bias:
+                mask_BHQK = act.shared(mask_BHQK)
+        return scores_BHQK + mask_BHQK
 
 
 Rescored: TypeAlias = Callable[[Scores, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -68,8 +73,8 @@ def rescored(model: NumberLlama, rescore: Rescored) -> Iterator[None]:
 
     Raises ModelError for a model with clipped distances or stick-breaking heads, whose scores are computed differently.
     """
-    if model.config.clip_distance or model.config.stick_breaking:
-        raise ModelError("scores are those of models without clip_distance and stick_breaking")
+    if {*model.parts} & {"clipped_distances", "stick_breaking"}:
+        raise ModelError("scores are those of models without clipped_distances and stick_breaking")
 
     tokens: list[torch.Tensor] = []
 

@@ -14,12 +14,13 @@ Shapes: T tokens of a row, P pieces, K tokens of a piece, D directions of positi
 from collections.abc import Iterator, Sequence
 
 import torch
+from shared.erasing import of_some, reach_of
 from torch.nn.utils.rnn import pad_sequence
 
 from lab.models.loading import ScratchRun
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import Problem
-from lab.scratch.grid_places import EVERYWHERE, rows_and_places
+from lab.parts.grid_ids import EVERYWHERE, rows_and_places
 from lab.scratch.llama import NumberLlama
 from lab.text.examples import encode_prompt
 
@@ -58,20 +59,21 @@ def _right_tokens(run: ScratchRun, problem: Problem) -> int | None:
 def likeliest(model: NumberLlama, ids_T: torch.Tensor) -> list[int]:
     """The token that the model would write after each token of a row."""
     ids_T = ids_T.to(model.device)
-    if not model.config.window or model.config.stick_breaking:
+    reach = reach_of(model)
+    if reach is None:
         return model(ids_T[None]).logits[0].argmax(-1).tolist()
-    positions_T, segments_T = model.positions(ids_T[None])[0], model.segments(ids_T[None])[0]
+    given = model.part_inputs(ids_T[None])
+    positions_T = model.positions(ids_T[None])[0]
     said_T = torch.empty_like(ids_T)
-    for kept_PK, own_PK in pieces(model, positions_T):
-        logits_PKV = model(ids_T[kept_PK], position_ids=positions_T[kept_PK], segment_ids=segments_T[kept_PK]).logits
+    for kept_PK, own_PK in pieces(positions_T, reach, "grid_ids" in model.parts):
+        logits_PKV = model(**of_some(ids_T, given, kept_PK)).logits
         said_T[kept_PK[own_PK]] = logits_PKV.argmax(-1)[own_PK]
     return said_T.tolist()
 
 
-def pieces(model: NumberLlama, positions_T: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def pieces(positions_T: torch.Tensor, reach: int, grid: bool) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """The tokens of some pieces at a time (P, K), and which of them the piece is for; the others are there because
     those see them."""
-    reach, grid = model.config.window * len(model.model.layers), model.config.grid
     size = _PLACES_OF_GRID if grid else _PLACES
     at_DT = rows_and_places(positions_T) if grid else positions_T[None]
     everywhere_DT = (at_DT == EVERYWHERE) & grid

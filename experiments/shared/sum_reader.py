@@ -35,7 +35,7 @@ class SumReader:
         ones if the highest digit comes first."""
         model, tokenizer, _ = self._model()
         if self.spacing is not None:
-            loading.space_evenly(model, self.spacing)
+            loading.change_parts(model, {"even_spacing": {"distance": self.spacing} if self.spacing else None})
         prompt, completion = encode(asked, tokenizer)
         answer = completion[:-1]  # the end would finish the number, whose places are those of an unfinished one
         ids_1T = torch.tensor([[*prompt, *answer]], device=model.device)

@@ -10,16 +10,15 @@ from random import Random
 
 import torch
 
-from experiments.wild.digits import Pair, drawn
-from experiments.wild.measure import STRATA, strata_pair
-from experiments.wild.second_reading import OPERATIONS, SecondReading
+from experiments.wild.digits import STRATA, Pair, drawn, strata_pair
 from experiments.wild.train_digits import exact
 from lab.config.schema import ModelConfig
 from lab.models.pretrained import load
+from lab.second_reading.adapted import OPERATIONS, SecondReading
 
 
 def pairs(operation: str, length: int, count: int) -> list[Pair]:
-    """Half of the sums are of the strata of `measure`, all others as in training, half of them hard."""
+    """Half of the sums are of STRATA, all others as in training, half of them hard."""
     found = []
     for index in range(count):
         rng = Random(f"long {operation} {length} {index}")

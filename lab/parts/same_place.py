@@ -40,6 +40,8 @@ class SamePlaceConfig(PartConfig, kind="same_place"):
     digit that is written next. The biases start at zero, so at first they change nothing. Answers must be written from
     their lowest digit up: format.reverse=total or answer."""
 
+    FROM_SCRATCH = False
+
     def check(self, run: Any) -> None:
         if "coupled" in run.parts:
             raise ValueError("parts.coupled includes the bias of parts.same_place: leave same_place out")

@@ -34,7 +34,6 @@ from lab.probing.contrast import Asked, Tokens
 from lab.probing.live_patterns import make_live
 from lab.probing.own_hooks import OwnBridge
 from lab.probing.readings import NotationReader, TextReader
-from lab.scratch.llama import NumberLlama
 from lab.text.notation import Notation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
@@ -254,7 +253,7 @@ def bridge(
         model = model.base_model.model  # type: ignore[assignment]
     examples = _examples(writer)
     expected_BTV = _logits_before(name, model, examples)
-    if isinstance(model, NumberLlama | GraftedLlama):
+    if isinstance(model, GraftedLlama):
         subject = Subject(name, OwnBridge(model, tokenizer), writer)
         check(subject, examples, expected_BTV, sums_to_one=False)  # some heads may stop nowhere
         return subject

@@ -71,8 +71,8 @@ class PairsConfig(Section):
     template: str = ""
     """How a pretrained model is asked for a problem of the task, such as "max({a}, {b}) = "; NUPA's prompt if empty."""
     right: Literal["first", "likelier"] = "first"
-    """When a pair of a task counts as answered right: if each answer is the most likely of all tokens, or is likelier than
-    the other one. Pairs that are answered wrong are left out."""
+    """When a pair of a task counts as answered right: if each answer is the most likely of all tokens, or is likelier
+    than the other one. Pairs that are answered wrong are left out."""
     file: str = ""
     """A file of pairs, .jsonl or .csv, with the fields base, source, base_answer and source_answer."""
     roles: str = ""

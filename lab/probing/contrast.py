@@ -45,7 +45,7 @@ Right: TypeAlias = Literal["first", "likelier"]
 
 
 class Asked(Protocol):
-    """Prompts as tokens: `Tokens`, or the additions of `lab.probing.positions.Sums`."""
+    """Prompts as tokens: `Tokens`, or the additions of `lab.probing.addition.positions.Sums`."""
 
     tokens_BT: Any
 

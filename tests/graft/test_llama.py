@@ -11,7 +11,7 @@ from lab.engines.engine import Request
 from lab.engines.local import LocalEngine
 from lab.engines.plain import PlainEngine
 from lab.errors import ModelError
-from lab.graft.llama import added_mask
+from lab.graft.llama import visible_keys
 from lab.models import adapters, loading, swaps
 from lab.parts.coupled import FAR_KIND, Coupled
 from lab.parts.part import Step
@@ -185,9 +185,9 @@ def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(toy_m
         assert (bounded[~far_11K] == 1).all()
     row = torch.tensor([tokens])
     with_bound = model(row).logits
-    loading.bound_far(model, 0)
+    loading.change_parts(model, {"coupled": {"far_at_most": 0}})
     assert (model(row).logits - with_bound)[0, -1].abs().max() > 1e-4
-    loading.bound_far(model, 3)
+    loading.change_parts(model, {"coupled": {"far_at_most": 3}})
     assert torch.equal(model(row).logits, with_bound)
 
 
@@ -209,11 +209,13 @@ def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy
     torch.testing.assert_close(faded, hidden(ids).logits)
 
 
-@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far digits"), (None, "far digits")])
+@pytest.mark.parametrize(
+    ("swap", "message"), [("coupled", "far=seen"), ("places", "has weights"), (None, "have parts")]
+)
 def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, swap, message):
     model = load(toy_model, SWAPS[swap] if swap else Swap())[0]
     with pytest.raises(ModelError, match=message):
-        loading.bound_far(model, 3)
+        loading.change_parts(model, {"coupled": {"far_at_most": 3}})
 
 
 def test_a_bound_of_layers_that_there_are_not_is_refused(toy_model):
@@ -244,9 +246,9 @@ def test_alibi_takes_away_slope_times_distance(toy_model):
     states = torch.zeros(1, 3, 32)
     inputs = model.part_inputs([[5, 6, 7]]).parts["alibi"]
     act = model.parts["alibi"].act(inputs, Step(states, model.model.rotary_emb, training=False))
-    bias = act.shared(added_mask(states, None, 0))
-    slopes = [2**-2, 2**-4, 2**-6, 2**-8]
     hidden = torch.finfo(torch.float32).min
+    bias = act.shared(torch.where(visible_keys(torch.tensor([[5, 6, 7]]), None, 0), 0.0, hidden))
+    slopes = [2**-2, 2**-4, 2**-6, 2**-8]
     for head, slope in enumerate(slopes):
         expected = [[0, hidden, hidden], [-slope, 0, hidden], [-2 * slope, -slope, 0]]
         assert torch.equal(bias[0, head], torch.tensor(expected))
@@ -497,10 +499,10 @@ def test_spacing_can_be_set_after_loading_and_taken_back(toy_model):
     ids = tokenizer.encode("12 and 345 = 7", return_tensors="pt")
     with torch.inference_mode():
         before = with_trained_places(model)(ids).logits
-        loading.space_evenly(model, 3)
+        loading.change_parts(model, {"even_spacing": {"distance": 3}})
         assert torch.equal(model(ids).logits, with_trained_places(spaced)(ids).logits)
         assert not torch.allclose(model(ids).logits, before, atol=1e-3)
-        loading.space_evenly(model, 0)
+        loading.change_parts(model, {"even_spacing": None})
         assert torch.equal(model(ids).logits, before)
 
 
@@ -515,10 +517,10 @@ def test_evenly_spaced_numbers_change_no_bit_of_a_text_without_numbers(toy_model
 def test_spacing_needs_coupled_positions_and_a_rotation_that_does_not_change(toy_model):
     same_place, _ = load(toy_model, SWAPS["same place"])
     with pytest.raises(ModelError, match="even_spacing needs a model that was tuned"):
-        loading.space_evenly(same_place, 3)
+        loading.change_parts(same_place, {"even_spacing": {"distance": 3}})
     coupled, _ = load(toy_model, SWAPS["coupled"])
     with pytest.raises(ModelError, match=r"even_spacing: distance: .*greater than or equal to 1"):
-        loading.space_evenly(coupled, -1)
+        loading.change_parts(coupled, {"even_spacing": {"distance": -1}})
     coupled.model.rotary_emb.rope_type = "dynamic"
     with pytest.raises(ModelError, match="even_spacing does not go with RoPE of the kind dynamic"):
-        loading.space_evenly(coupled, 3)
+        loading.change_parts(coupled, {"even_spacing": {"distance": 3}})

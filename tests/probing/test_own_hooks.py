@@ -8,10 +8,11 @@ from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_f
 from lab.probing.interventions import pattern
 from lab.probing.live_patterns import make_live
 from lab.probing.own_hooks import OwnBridge
-from tests.scratch.test_llama import tiny
+from tests.scratch.test_llama import encode, tiny
 
-TOKENS = torch.tensor([[1, 5, 6, 7, 8, 9, 10, 3], [1, 6, 5, 7, 9, 8, 11, 3]])
-BEYOND = ["relative window sticks", "rope clipped", "rope downward", "fire", "alibi", "learned"]
+TOKENS = torch.tensor([encode("<begin> 5 2 <add_integer> 7 = 9 5"), encode("<begin> 8 1 <add_integer> 3 = 1 2")])
+BEYOND = [("relative window sticks", "coupled"), ("rope clipped", "coupled"), ("relative downward", "counted"),
+          ("fire", "plain"), ("alibi", "plain"), ("learned", "coupled")]  # fmt: skip
 POINTS = ["hook_resid_pre", "hook_resid_post", "hook_resid_mid", "hook_attn_out", "hook_mlp_out", "mlp.hook_post",
           *(f"attn.hook_{name}" for name in ("q", "k", "v", "pattern", "z"))]  # fmt: skip
 
@@ -39,10 +40,9 @@ def test_every_hook_point_holds_what_that_of_transformer_lens_holds_and_a_change
     torch.testing.assert_close(ours.W_U, theirs.W_U)
 
 
-@pytest.mark.parametrize("encoding", BEYOND)
+@pytest.mark.parametrize(("encoding", "ids"), BEYOND)
 @torch.inference_mode()
-def test_heads_that_transformer_lens_does_not_know_open_with_the_models_own_logits_and_patterns_that_count(encoding):
-    ids = "coupled" if encoding not in ("fire", "alibi") else "plain"
+def test_heads_that_transformer_lens_does_not_know_open_with_the_models_own_logits_and_patterns_that_count(encoding, ids):
     expected = tiny(encoding, ids).eval()(TOKENS).logits
     opened = OwnBridge(tiny(encoding, ids).eval())
     logits, kept = opened.run_with_cache(TOKENS)

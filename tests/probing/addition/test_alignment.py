@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.pretraining import ScratchConfig
 from lab.numbers.tasks import TASKS
 from lab.probing.addition.alignment import (
     TARGETS,
@@ -26,9 +25,9 @@ from lab.probing.addition.alignment import (
 from lab.probing.addition.positions import NotatedSums, Sums, Written
 from lab.probing.benchmark.known import FieldSums
 from lab.probing.bridge import bridge
-from lab.scratch import llama as scratch
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
+from tests.from_scratch import built
 from tests.probing.known_adders import llama_adder, native_adder
 
 GENERATOR = np.random.default_rng(0)
@@ -129,7 +128,7 @@ def test_ones_first_without_padding_a_column_that_a_sum_does_not_have_is_no_samp
     # 1 + 1 has one digit, so only 9 + 9 has the second of the two columns; at its query, 1 + 1 is asked for the end
     notation = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])
     writer = NotatedSums(notation, build_tokenizer(notation.vocabulary))
-    subject = bridge("scratch", scratch.build(ScratchConfig(size="0.2M"), notation.vocabulary, 0).eval(), writer)
+    subject = bridge("scratch", built(notation.vocabulary, size="0.2M"), writer)
     sums = subject.sums([(1, 1), (9, 9)])
     for part in alignment(subject, {"both": sums})[:2]:
         assert part.at(layer=0, head=0, number="a", offset=-1, length="both").n == 1

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from lab.errors import ModelError, TaskError
+from lab.probing.addition import interchange as lab
 from lab.probing.addition.interchange import Location, das, interchange, interchange_all
 from lab.probing.addition.pairs import Pairs, cross_digit
 from lab.probing.benchmark.known import KnownAdder
 from lab.probing.components import Site
-from lab.probing.addition import interchange as lab
 from tests.probing.known_adders import llama_adder, native_adder
 
 PAIRS = cross_digit(4, 2, 60, seed=0)
