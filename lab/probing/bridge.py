@@ -34,6 +34,7 @@ from lab.probing.contrast import Asked, Tokens
 from lab.probing.live_patterns import make_live
 from lab.probing.own_hooks import OwnBridge
 from lab.probing.readings import NotationReader, TextReader
+from lab.progress import quiet_libraries
 from lab.text.notation import Notation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
@@ -227,6 +228,7 @@ def open_model(name: str, template: str = "") -> Subject:
     Raises ModelError if the model is not available, or if the bridge does not compute what the model computes, and
     TaskError for a template with other fields.
     """
+    quiet_libraries()
     folder = Path(sources.resolve(name))
     if loading.is_scratch(folder):
         run = loading.load_scratch(folder)

@@ -159,10 +159,7 @@ class Contrast:
                 changed[field.name] = value[index.numpy()]
             elif field.name in ("roles", "outcomes") and value is not None:
                 changed[field.name] = {name: of_B[index] for name, of_B in value.items()}
-        part = object.__new__(type(self))  # a role may be of no token in some of the rows
-        for field in fields(self):
-            object.__setattr__(part, field.name, changed.get(field.name, getattr(self, field.name)))
-        return part
+        return self._with(**changed)
 
     def cut(self, tokens: int) -> Self:
         """The contrast without what comes after the first `tokens` tokens."""
@@ -171,7 +168,14 @@ class Contrast:
             for side in (self.base, self.source)
         )
         roles = {name: has_BT[:, :tokens] for name, has_BT in self.roles.items()}
-        return replace(self, base=base, source=source, roles={name: one for name, one in roles.items() if one.any()})
+        return self._with(base=base, source=source, roles=roles)
+
+    def _with(self, **changed: Any) -> Self:
+        """A copy with other fields, which is not checked: a role may be of no token in some rows."""
+        part = object.__new__(type(self))
+        for field in fields(self):
+            object.__setattr__(part, field.name, changed.get(field.name, getattr(self, field.name)))
+        return part
 
     @property
     def places(self) -> tuple[str, ...]:

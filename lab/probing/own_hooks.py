@@ -20,13 +20,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-from lab.parts.watching import WATCH, watched_attention
+from lab.parts.watching import WATCH
+from lab.probing.live_patterns import WATCHED
 from lab.trees.paths import attends_along_paths
-
-_NAME = "lab_watched"
 
 
 class Point:
@@ -63,8 +60,8 @@ class OwnBridge:
         self.ln_final = model.model.norm
         vars(self.ln_final).update(uses_rms_norm=True, uses_weight_offset=False)
         self._watch_walks()
-        if not (attends_along_paths(model) or getattr(model.config, "has_own_attention", False)):
-            model.set_attn_implementation(_NAME)
+        if not attends_along_paths(model):
+            model.set_attn_implementation(WATCHED)
 
     def parameters(self) -> Any:
         return self.model.parameters()
@@ -198,15 +195,3 @@ def _after(module: nn.Module, point: Point, width: int = 0) -> None:
         return _shaped(point, output, width)
 
     module.register_forward_hook(change)
-
-
-def _attention(
-    module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attention_mask: torch.Tensor | None,
-    scaling: float | None = None, **others: Any,
-) -> tuple[torch.Tensor, None]:  # fmt: skip
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return watched_attention(module, query, key, value, attention_mask, scale), None
-
-
-AttentionInterface.register(_NAME, _attention)
-AttentionMaskInterface.register(_NAME, eager_mask)

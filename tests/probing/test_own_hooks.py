@@ -42,7 +42,9 @@ def test_every_hook_point_holds_what_that_of_transformer_lens_holds_and_a_change
 
 @pytest.mark.parametrize(("encoding", "ids"), BEYOND)
 @torch.inference_mode()
-def test_heads_that_transformer_lens_does_not_know_open_with_the_models_own_logits_and_patterns_that_count(encoding, ids):
+def test_heads_that_transformer_lens_does_not_know_open_with_the_models_own_logits_and_patterns_that_count(
+    encoding, ids
+):
     expected = tiny(encoding, ids).eval()(TOKENS).logits
     opened = OwnBridge(tiny(encoding, ids).eval())
     logits, kept = opened.run_with_cache(TOKENS)

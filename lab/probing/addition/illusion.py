@@ -38,12 +38,12 @@ import numpy as np
 import torch
 
 from lab.numbers.statistics import wilson
+from lab.probing.addition import interchange as interchanges
 from lab.probing.addition.interchange import Location
 from lab.probing.addition.pairs import Pairs, operands
 from lab.probing.answered import Answered, Runs
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
-from lab.probing.instruments import interchange as interchanges
 from lab.probing.instruments import writes
 from lab.probing.instruments.patching import BATCH
 from lab.probing.instruments.subspaces import check_basis
@@ -162,7 +162,7 @@ class Claim(NamedTuple):
             checked = f"best of random {100 * self.best_random:.0f} %; {_percent(1 - self.unread)} of it is read"
             return f"{claim} ({checked}): it {PASSED}"
         first, *others = self.doubts
-        return f"{claim}, but {first}{f' ({len(others)} more doubts)' if others else ''}"
+        return f"{claim}, but {first}{f' (and {len(others)} more)' if others else ''}"
 
 
 class Evidence(NamedTuple):

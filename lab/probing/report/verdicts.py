@@ -46,10 +46,8 @@ def in_short(found: Mapping[str, Sequence[Measured]], failed: Sequence[str] = ()
 
 
 def _line(name: str, measured: Sequence[Measured]) -> str:
-    """The first sentence of an instrument; for alignment, the first two as one."""
+    """The first sentence of an instrument."""
     found = verdicts(name, measured)
-    if name == "alignment" and len(found) > 1:
-        return "; ".join(sentence.removesuffix(".") for sentence in found[:2]) + "."
     if name == "illusion":  # a claim that holds comes first
         found = sorted(found, key=lambda sentence: not sentence.endswith(f"{illusion.PASSED}."))
     return found[0] if found else ""
