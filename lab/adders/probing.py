@@ -17,8 +17,8 @@ from lab.adders.rows import digits_of, rows
 from lab.adders.spec import Adder, Attention, Ffn, Map, Norm
 from lab.errors import ModelError, TaskError
 from lab.models import sources
+from lab.probing.addition.positions import Sums, Written
 from lab.probing.bridge import Subject, check, open_model
-from lab.probing.positions import Sums, Written
 
 NATIVE = "TransformerLensNative"
 EXAMPLES = ((12, 9), (358, 426), (5_555_555_555, 4_444_444_445))

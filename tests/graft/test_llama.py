@@ -476,27 +476,21 @@ def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
     model.know_tokens(["1", "2", "12"], [], [2], "total")  # a token that is never written does not matter
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in CAUSAL if not {"only answers reversed", "evenly spaced"} & {*name.split(", ")}]
-)
-def test_swapped_models_open_in_transformer_lens(toy_model, name):
+@pytest.mark.parametrize("name", SWAPS)
+def test_models_with_parts_open_for_probing_and_their_patterns_count(toy_model, name):
+    from lab.probing.addition.positions import TextSums
     from lab.probing.bridge import bridge
-    from lab.probing.positions import TextSums
+    from lab.probing.contrast import Tokens
+    from lab.probing.interventions import pattern
 
     model, tokenizer = load(toy_model, SWAPS[name])
     format = SWAPS[name].format
     writer = TextSums(tokenizer, format=None if format.index_hints != "none" else format)
-    bridge(name, with_trained_places(model), writer, tokenizer)  # checks that the logits are the model's
-
-
-def test_attention_that_transformer_lens_does_not_have_is_named(toy_model):
-    from lab.probing.bridge import bridge
-    from lab.probing.positions import TextSums
-
-    for name in ("coupled, evenly spaced", "coupled, nothing reversed"):
-        model, tokenizer = load(toy_model, SWAPS[name])
-        with pytest.raises(ModelError, match=r"TransformerLens does not compute parts\.(walk|even_spacing)"):
-            bridge(name, model, TextSums(tokenizer), tokenizer)
+    subject = bridge(name, with_trained_places(model), writer, tokenizer)  # checks that the logits are the model's
+    asked = Tokens(subject.sums([(12, 34), (5, 67)]).tokens_BT)
+    with torch.inference_mode():
+        changed = subject.logits(asked, [pattern(0, torch.zeros_like)])
+        assert not torch.allclose(changed.nan_to_num(0, 0, 0), subject.logits(asked).nan_to_num(0, 0, 0), atol=1e-4)
 
 
 def test_spacing_can_be_set_after_loading_and_taken_back(toy_model):
