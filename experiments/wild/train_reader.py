@@ -159,7 +159,8 @@ def train(
         for chosen in batches(groups, size, rng):
             part = [one for group in chosen for one in group]
             batch = Batch.of(part, [cut(one, rng, early) for one in part])
-            value = loss(reader(batch.states_BTLD, batch.words_BT, batch.lengths_B), batch)
+            with torch.autocast("cpu", torch.bfloat16):
+                value = loss(reader(batch.states_BTLD, batch.words_BT, batch.lengths_B), batch)
             value.backward()
             torch.nn.utils.clip_grad_norm_(reader.parameters(), 1)
             optimizer.step()
