@@ -328,6 +328,20 @@ def _before(split: str, rng: Random) -> str:
     return sentence + rng.choice((" {m}.", " {y}.", " it.")) + rng.choice(BREAKS)
 
 
+def _examples(split: str, rng: Random) -> str:
+    """One to three questions with their answers, before another one."""
+    between, text = rng.choice((".\n", "\n", ". ", "\n\n", "; ", ", ")), ""
+    template = rng.choice(wordings(split)["examples"])
+    for _ in range(rng.randint(1, 3)):
+        one, other = (rng.randrange(10 ** rng.randint(1, 4)) for _ in range(2))
+        known = {"i": one, "j": other, "s": one + other, "t": one - other, "u": abs(one - other), "v": max(one, other)}
+        example = worded(template, rng)
+        for slot, number in known.items():
+            example = example.replace("{" + slot + "}", str(number))
+        text += example + between
+    return text
+
+
 def passage(split: str, rng: Random, longest: int = 160) -> str:
     text = documentation(TRAINING if split == "training" else HELD_OUT)
     start = rng.randrange(len(text) - longest)
@@ -337,6 +351,8 @@ def passage(split: str, rng: Random, longest: int = 160) -> str:
 def _alone(template: str, key: str, kind: str, split: str, rng: Random, style: Style, given: Any) -> Prompt:
     """A template that is a prompt of its own."""
     before = _before(split, rng) if kind != "chat" and rng.random() < 0.2 else ""
+    if kind in ("plain", "expression") and rng.random() < 0.12:
+        before += _examples(split, rng)
     slots = drawn_slots(split, rng, style, template, given)
     ends = key != "none" and split == "training" and template[-1:].isalpha() and rng.random() < 0.1
     return filled(before + template + (rng.choice(LEADS) if ends else ""), key, kind, slots)
