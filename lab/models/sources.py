@@ -75,6 +75,8 @@ def is_scratch(folder: Path) -> bool:
     return config.is_file() and b"number_llama" in config.read_bytes()
 
 
+SECOND_READING = "second_reading.json"
+"""The config of a model of two readings (`lab.second_reading`)."""
 BASE = "base.json"
 """The file beside exported adapters that names their base as the lab does. Their adapter_config.json names it as the
 hub does, where other programs find it; but what the hub has under that name was not rounded."""

@@ -17,11 +17,12 @@ from safetensors.torch import load_file, save_file
 from lab.config.schema import ModelConfig, Section
 from lab.errors import ModelError, mistakes
 from lab.models import pretrained
+from lab.models.sources import SECOND_READING
 from lab.second_reading.adapted import SecondReading
 from lab.second_reading.model import TwoReadings
 from lab.second_reading.reader import Reader
 
-CONFIG, ADAPTERS, READERS = "second_reading.json", "second_reading.safetensors", "readers.safetensors"
+CONFIG, ADAPTERS, READERS = SECOND_READING, "second_reading.safetensors", "readers.safetensors"
 
 
 class Config(Section):
