@@ -32,6 +32,7 @@ def main(arguments: list[str]) -> None:
     cells = trained_cells(tasks_of(config.data.tasks), config.data.lengths[1])
     words, settings = vocabulary(), config.training
     model = scratch.build(config.model, words, config.seed)
+    model.set_attn_implementation("eager")  # rows are so short that fused attention takes twice as long
     sets = TrainingSets(
         line_rows(cells, "train", config.seed, settings.max_steps * settings.batch_size),
         line_rows(validated(cells, config.seed), "valid", config.seed, settings.valid_problems, 0.05),
