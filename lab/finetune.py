@@ -43,9 +43,10 @@ def main(arguments: list[str]) -> None:
 def planned(config: FinetuneConfig) -> str:
     """What a dry run says of the job."""
     quiet_libraries()
+    from lab.benchmarks.nupa.problems import pick_problems
     from lab.tune.planning import plan
 
-    return plan(config)
+    return plan(config, len(pick_problems(config.test_cells, config.seed, config.evaluation.problems_per_range)))
 
 
 def finetune(config: FinetuneConfig) -> None:

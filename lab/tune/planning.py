@@ -233,14 +233,12 @@ def times(shape: Shape, config: FinetuneConfig, tokens: Tokens, problems: int, r
     return Times(trained / (rate * share), tested * problems / (rate * share))
 
 
-def plan(config: FinetuneConfig) -> str:
-    """What the job takes, as lines of text."""
-    from lab.benchmarks.nupa.problems import pick_problems
+def plan(config: FinetuneConfig, problems: int) -> str:
+    """What the job takes, as lines of text; `problems` are asked before and after training."""
     from lab.models.free_memory import free_memory, in_words
     from lab.models.pretrained import resolve_device, resolve_dtype
     from lab.progress import clock
 
-    problems = len(pick_problems(config.test_cells, config.seed, config.evaluation.problems_per_range))
     lines = [f"test problems: {problems:,}, asked before and after training"]
     if not (shape := shape_of(config.model.name)):
         return "\n".join(

@@ -153,4 +153,4 @@ def test_the_first_wrong_line_is_found(wrong):
     (found,) = asked(Writer(model), [item])
     assert found.answer != item.answer
     assert found.first_wrong is not None and found.first_wrong[0] == view
-    assert step(view).words == ["> add 1 ; 5".split()][0]
+    assert step(view).words == [[">", "add", "1", ";", "5"]][0]

@@ -91,4 +91,4 @@ def test_a_dry_run_says_what_the_job_takes_and_writes_nothing(toy_model, tmp_pat
 def test_a_job_that_does_not_fit_is_said_not_to_fit_and_what_helps(toy_model, monkeypatch):
     monkeypatch.setattr("lab.models.free_memory.free_memory", lambda device: 1e3)
     given = {"name": "x", "model": {"name": str(toy_model)}, "evaluation": {"problems_per_range": 1}}
-    assert "DOES NOT FIT: model.quantization=nf4 or" in plan(FinetuneConfig.model_validate(given))
+    assert "DOES NOT FIT: model.quantization=nf4 or" in plan(FinetuneConfig.model_validate(given), 448)
