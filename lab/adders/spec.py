@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from lab.adders.files import read
 from lab.adders.references import Reference, Refused, is_number
-from lab.config.describing import problems
+from lab.config.describing import complaints
 from lab.config.schema import Section
 from lab.errors import TaskError
 
@@ -230,7 +230,7 @@ def check(value: Any) -> Adder:
         check_shapes(adder)
     except ValidationError as error:
         errors = [found | {"input": _short(found["input"])} for found in error.errors(include_url=False)]
-        raise ValueError("\n".join(problems(Adder, errors, lambda key: "", lambda key: 0))) from None  # type: ignore[arg-type]
+        raise ValueError("\n".join(complaints(Adder, errors, lambda key: "", lambda key: 0))) from None  # type: ignore[arg-type]
     except RecursionError:
         raise Refused("(the whole file)", "nested too deeply") from None
     return adder

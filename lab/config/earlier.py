@@ -10,6 +10,7 @@ _GONE = {
     **dict.fromkeys(_IDLE, _ANY),
     **dict.fromkeys(("engine.far_at_most", "engine.clip_distance", "engine.spacing"), 0),
     "data.rule_shown": False,
+    "evaluation.sharpness": 1.0,
     "training.grokfast": None,
     "training.alignment": {"first": [], "second": [], "weight": 0.1},
 }

@@ -40,7 +40,7 @@ class Wording:
     whole = False
     """Whether a completion counts only if the model ended it and no special token is among its words."""
     decides = True
-    """Whether a completion may be `decided` before it ends."""
+    """Whether a completion may be `decided` before it ends; a message is complete only at its end."""
 
     def __init__(self, solved: Solved = MappingProxyType({})) -> None:
         self.solved = solved
@@ -104,6 +104,9 @@ class ChatWording(Wording):
             turns += [Message("user", prompts.prompt(item)), Message("assistant", self.answer.format(item.answer))]
         return (*turns, Message("user", prompts.prompt(problem)))
 
+    def completion(self, problem: Problem, seed: int | None = None) -> str:
+        return self.answer.format(problem.answer)
+
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """The strict and the final reading take the message as it is. The others begin after "The answer is"; if these
         words do not occur, the loose one begins after the first "=": "12 + 30 = 42" answers 42. (In base prompts, the
@@ -115,10 +118,6 @@ class ChatWording(Wording):
         elif reading == "loose" and "=" in text:
             text = text.partition("=")[2]
         return answers.extract(text, representation, reading)
-
-    def decided(self, text: str, representation: Representation) -> bool:
-        """Never: a message is complete only at its end."""
-        return False
 
 
 class ApiWording(ChatWording):
@@ -211,9 +210,6 @@ class NotatedWording(Wording):
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """All readings are the same, because a notation has only one way to write a number."""
         return self.notation.read(text.split(), representation)
-
-    def decided(self, text: str, representation: Representation) -> bool:
-        return False
 
 
 Reword: TypeAlias = Callable[[Example, int], Example]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from experiments.shared.sums import drawn
-from lab.probing.instruments.alignment import foreign_digits, queries
+from lab.probing.addition.alignment import foreign_digits, queries
 from lab.probing.interventions import take
 from tests.probing.known_adders import llama_adder, native_adder
 
