@@ -3,7 +3,7 @@
     python experiments/graft_heads.py RUN[,RUN ...] [pairs=48] [long=40] [long_pairs=24] [publish=true] [output=FOLDER]
 
 RUN is a run directory of experiments/graft.py; give one for each seed. At q_k, the token that writes digit k, a head is
-patched from a sum that differs only in the carry into place k (lab/probing/contrast.py).
+patched from a sum that differs only in the carry into place k (lab/probing/answered.py).
 
     discovery    for the columns 1 and 2 of sums of three digits, attributions rank all heads on 24 pairs, and the 24
                  largest are patched
@@ -12,7 +12,7 @@ patched from a sum that differs only in the carry into place k (lab/probing/cont
     looks        the attention that each of the six pays to the digits of places k and k-1, on the test pairs: after
                  tuning, and before it, with adapters that do nothing
     contents     whether the first of the six holds the carry or the digits that make it, on other sums of three digits
-                 (lab/probing/instruments/head_contents.py), and what its carry direction alone brings
+                 (lab/probing/addition/head_contents.py), and what its carry direction alone brings
     bias         how much more a head is biased to the digits of one place, k or k-1, than to those of the other places
                  that it sees (lab/parts/same_place.py): the heads with the largest such bias
 
@@ -42,14 +42,16 @@ from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson
+from lab.probing.addition import head_contents
+from lab.probing.addition.carries import CARRY_DIRECTIONS
+from lab.probing.addition.pairs import Pairs, carry_only
+from lab.probing.answered import Answered
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import CARRY_DIRECTIONS, Contrast
-from lab.probing.instruments import attribution, head_contents, patching
+from lab.probing.instruments import attribution, patching
 from lab.probing.instruments.patching import Patch
 from lab.probing.interventions import take
 from lab.probing.measured import Measured
-from lab.probing.pairs import Pairs, carry_only
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -112,7 +114,7 @@ def before_tuning(run: Path) -> Subject:
 
 def discovery(subject: Subject, pairs: Pairs) -> dict[str, float]:
     """The effect at q_k of the heads that attribution ranks first, the mean of both directions of the carry."""
-    guessed_BN = attribution.attributions(Contrast(subject, pairs), (HERE,))[:, : subject.layers * subject.heads]
+    guessed_BN = attribution.attributions(Answered(subject, pairs), (HERE,))[:, : subject.layers * subject.heads]
     first = np.argsort(-np.abs(guessed_BN).mean(0))[:SCREENED]
     heads = [Component("head", int(one) // subject.heads, int(one) % subject.heads) for one in first]
     found = effects(subject, pairs, {str(head): (head,) for head in heads})
@@ -145,15 +147,15 @@ def tested(
 @torch.inference_mode()
 def looks(subject: Subject, pairs: Pairs, heads: Sequence[Component]) -> dict[str, dict[str, float]]:
     """The mean share of each head's attention at q_k that goes to each of LOOKED_AT, and to the token itself."""
-    contrast = Contrast(subject, pairs)
+    answered = Answered(subject, pairs)
     names = {head: f"blocks.{head.layer}.attn.hook_pattern" for head in heads}
-    _, patterns = subject.activations(contrast.base, sorted(set(names.values())))
-    at_B1 = contrast.base.query_at_BK[:, contrast.column : contrast.column + 1]
+    _, patterns = subject.activations(answered.contrast.base, sorted(set(names.values())))
+    at_B1 = answered.contrast.base.query_at_BK[:, answered.contrast.column : answered.contrast.column + 1]
     found: dict[str, dict[str, float]] = {}
     for head, name in names.items():
         seen_BT = take(patterns[name][:, head.head], at_B1)[:, 0].float().cpu()
         found[str(head)] = {
-            place: float((seen_BT * contrast.at_BT(place)[:, : seen_BT.shape[1]]).sum(1).mean())
+            place: float((seen_BT * answered.contrast.at_BT(place)[:, : seen_BT.shape[1]]).sum(1).mean())
             for place in (*LOOKED_AT, HERE)
         }
     return found

@@ -5,8 +5,8 @@
 
 For each model, the script measures how well a helix and its controls explain the mean vectors of the ten digits at the
 tokens of a_k, and how often the sum's digit follows if another digit is patched in along them
-(lab/probing/instruments/helix.py). It also measures how many of the hundred neurons that write the digit follow a rule,
-and how many digits become wrong without the neurons whose rules hold (lab/probing/instruments/heuristics.py). Sums have
+(lab/probing/addition/helix.py). It also measures how many of the hundred neurons that write the digit follow a rule,
+and how many digits become wrong without the neurons whose rules hold (lab/probing/addition/heuristics.py). Sums have
 as many digits as the model can add (three for SmolLM2), and k is the column below the highest.
 
 `models`: run directories and names of models; by default, the adders of the zoo that TransformerLens can open. `only`:
@@ -28,9 +28,9 @@ from shared.sums import drawn
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
+from lab.probing.addition.helix import FITS, RIVALS, Helix, basis, helix
+from lab.probing.addition.heuristics import Heuristics, heuristics
 from lab.probing.bridge import open_model
-from lab.probing.instruments.helix import FITS, RIVALS, Helix, basis, helix
-from lab.probing.instruments.heuristics import Heuristics, heuristics
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]

@@ -8,9 +8,9 @@ model:
 
     exact match     at 3 and 4 digits, of 100 sums that were not trained on
     aligned         the largest attention that a head gives to the digit of place k of an operand, minus what it gives
-                    this digit from another column's query (`lab.probing.instruments.alignment`); four digits
+                    this digit from another column's query (`lab.probing.addition.alignment`); four digits
     carry           how often an exchange along the difference of means changes digit 2 as the carry would, minus how
-                    often it changes it the other way (`lab.probing.instruments.interchange`); four digits, after the
+                    often it changes it the other way (`lab.probing.addition.interchange`); four digits, after the
                     second attention, the place of F-025, so that no place is chosen here
 
 An event is the first step at which a measure reaches its value in EVENTS. Measurements are kept in in_time.json beside
@@ -35,9 +35,9 @@ from lab.config.pretraining import PretrainConfig
 from lab.drawing import figures
 from lab.drawing.tables import Table
 from lab.errors import exit_cleanly
+from lab.probing.addition.alignment import alignment
+from lab.probing.addition.interchange import interchange_all
 from lab.probing.bridge import open_model
-from lab.probing.instruments.alignment import alignment
-from lab.probing.instruments.interchange import interchange_all
 from lab.progress import quiet_libraries
 from lab.runs import Run
 

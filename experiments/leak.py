@@ -7,7 +7,7 @@ Measures the models of sweep.py packing and locality, trained on one problem per
 with locality. The leak is the share of attention that the aligned heads, at the query of a digit of the answer, give to
 digits that this digit does not need. Exact match is measured without changes (vanilla), with only the leak removed,
 with the aligned heads pointed at their digits, and with wrong operations as controls
-(lab/probing/instruments/surgery.py). Prints means over the seeds (95 %) and leaves a table and a figure in results/
+(lab/probing/addition/surgery.py). Prints means over the seeds (95 %) and leaves a table and a figure in results/
 beside the runs, or in experiments/results/ with publish=true.
 """
 
@@ -24,9 +24,9 @@ from shared.sums import drawn
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError, exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
+from lab.probing.addition.alignment import aligned_heads, alignment, destinations, one_hot
+from lab.probing.addition.surgery import surgery
 from lab.probing.bridge import open_model
-from lab.probing.instruments.alignment import aligned_heads, alignment, destinations, one_hot
-from lab.probing.instruments.surgery import surgery
 from lab.progress import quiet_libraries
 
 SETTINGS = {

@@ -40,11 +40,12 @@ from lab.errors import RunError, exit_cleanly
 from lab.models import loading, sources
 from lab.numbers.statistics import wilson
 from lab.probing import interventions
+from lab.probing.addition.alignment import aligned_heads, alignment, destinations, foreign_digits, queries
+from lab.probing.addition.positions import NotatedSums, Sums
 from lab.probing.bridge import Hook, Subject, bridge
-from lab.probing.instruments.alignment import aligned_heads, alignment, destinations, foreign_digits, queries
+from lab.probing.contrast import NOWHERE
 from lab.probing.instruments.attribution import spearman
 from lab.probing.interventions import put, take
-from lab.probing.positions import NOWHERE, NotatedSums, Sums
 from lab.progress import quiet_libraries
 from lab.text.notation import Notation
 

@@ -11,7 +11,7 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
     test         on other pairs, the three heads with the largest effect in discovery, and three other heads of
                  the same layers, are patched, both ways
     contents     what the first of the three heads holds, on other sums of three digits
-                 (lab/probing/instruments/head_contents.py)
+                 (lab/probing/addition/head_contents.py)
     exchange     the effect of its carry direction alone, on the test pairs of three digits
     told         digits that are right if its coordinate is set to the true carry, or to the wrong one
 
@@ -42,15 +42,18 @@ from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson
+from lab.probing.addition import head_contents
+from lab.probing.addition.carries import CARRY_DIRECTIONS
+from lab.probing.addition.pairs import carry_only
+from lab.probing.addition.positions import Sums
+from lab.probing.batching import batches
 from lab.probing.bridge import Hook, Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import CARRY_DIRECTIONS, EVERYWHERE
-from lab.probing.instruments import head_contents, patching
+from lab.probing.contrast import EVERYWHERE
+from lab.probing.instruments import patching
 from lab.probing.instruments.patching import Patch
 from lab.probing.instruments.subspaces import Subspace
 from lab.probing.interventions import said_digits
-from lab.probing.pairs import carry_only
-from lab.probing.positions import Sums, batches
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]

@@ -54,12 +54,15 @@ from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
+from lab.probing.addition import carries
+from lab.probing.addition.carries import CARRY_DIRECTIONS
+from lab.probing.addition.pairs import Pairs, same_carry
+from lab.probing.answered import Donor
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import CARRY_DIRECTIONS, EVERYWHERE
+from lab.probing.contrast import EVERYWHERE
 from lab.probing.instruments import patching
-from lab.probing.instruments.patching import Donor, Patch
-from lab.probing.pairs import Pairs, same_carry
+from lab.probing.instruments.patching import Patch
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -101,7 +104,7 @@ def measured(run: Path, count: int) -> dict[str, Any]:
     head = max(ranked, key=lambda name: ranked[name])
     effects = {
         name: once(f"{name}, {count} pairs, {head}", partial(patched, subject, tens(count, 2), head, donor))
-        for name, donor in {OTHER: None, SAME: partial(same_carry, column=TENS, seed=3)}.items()
+        for name, donor in {OTHER: None, SAME: carries.donor(partial(same_carry, column=TENS, seed=3))}.items()
     }
     totals = once(f"totals on one scale, {head}", partial(by_total, subject, [head]))
     return {"right": right, "head": head, "effects": effects, "totals": totals}

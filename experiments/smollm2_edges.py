@@ -39,13 +39,13 @@ from lab.drawing import figures
 from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
+from lab.probing.addition.pairs import Pairs, carry_only
+from lab.probing.answered import Answered
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import Contrast
 from lab.probing.instruments import edges
 from lab.probing.instruments.edges import Graph
 from lab.probing.measured import max_abs_over_directions
-from lab.probing.pairs import Pairs, carry_only
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -90,7 +90,7 @@ class Asked(NamedTuple):
     def right(self, count: int, seed: int) -> np.ndarray:
         """Which of the drawn pairs the model gets right in both sums."""
         drawn = self.drawn(count, seed)
-        return Contrast(self.opened(), drawn).run(BATCH).right_B[: len(drawn.base)]
+        return Answered(self.opened(), drawn).run(BATCH).right_B[: len(drawn.base)]
 
     def pairs(self, count: int, seed: int) -> Pairs:
         """The drawn pairs; for the untouched model, the first `count` that are right."""

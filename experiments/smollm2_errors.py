@@ -30,10 +30,10 @@ from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.numbers.taxonomy import INTEGER, classify, unit_step
+from lab.probing.addition.ablation import Group, mean_hooks
+from lab.probing.addition.positions import Sums
 from lab.probing.bridge import Hook, Subject, open_model
 from lab.probing.components import Component
-from lab.probing.instruments.ablation import Group, mean_hooks
-from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]

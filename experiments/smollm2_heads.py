@@ -27,11 +27,11 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
+from lab.probing.addition.ablation import ablate
+from lab.probing.addition.alignment import alignment
+from lab.probing.addition.positions import Sums
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.instruments.ablation import ablate
-from lab.probing.instruments.alignment import alignment
-from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]

@@ -23,23 +23,26 @@ from transformer_lens import patching as stock
 from transformers.utils import logging
 
 from lab.errors import exit_cleanly
+from lab.probing.addition.pairs import carry_only
+from lab.probing.addition.positions import Sums
+from lab.probing.answered import Answered
 from lab.probing.bridge import open_model
 from lab.probing.components import Component
-from lab.probing.contrast import EVERYWHERE, Contrast
+from lab.probing.contrast import EVERYWHERE
 from lab.probing.instruments.patching import Patch, margins
-from lab.probing.pairs import carry_only
-from lab.probing.positions import Sums
 
 
-def stock_margins(contrast: Contrast, base: Sums, source: Sums, heads: Sequence[tuple[int, int]]) -> np.ndarray:
+def stock_margins(answered: Answered, base: Sums, source: Sums, heads: Sequence[tuple[int, int]]) -> np.ndarray:
     """Margins (B, heads) by the stock sweep."""
-    bridge = contrast.subject.bridge
-    query_B = base.query_at_BK[:, contrast.column]
+    bridge = answered.subject.bridge
+    query_B = base.query_at_BK[:, answered.contrast.column]
     row_B = torch.arange(len(base))
 
     def metric(logits_BTV: torch.Tensor) -> torch.Tensor:
         found_BV = logits_BTV[row_B, query_B]
-        return found_BV[row_B, contrast.source_id_B] - found_BV[row_B, contrast.base_id_B]
+        return (
+            found_BV[row_B, answered.contrast.source_id_BQ[:, 0]] - found_BV[row_B, answered.contrast.base_id_BQ[:, 0]]
+        )
 
     _, cache = bridge.run_with_cache(source.tokens_BT, names_filter=lambda name: name.endswith("hook_z"))
     # what stock.get_act_patch_attn_head_out_all_pos does, for the given heads
@@ -50,9 +53,9 @@ def stock_margins(contrast: Contrast, base: Sums, source: Sums, heads: Sequence[
     return found.values.T.numpy()
 
 
-def our_margins(contrast: Contrast, heads: Sequence[tuple[int, int]]) -> np.ndarray:
+def our_margins(answered: Answered, heads: Sequence[tuple[int, int]]) -> np.ndarray:
     """Margins (B, heads) by the lab."""
-    return margins(contrast, [Patch((Component("head", layer, head),), EVERYWHERE) for layer, head in heads])
+    return margins(answered, [Patch((Component("head", layer, head),), EVERYWHERE) for layer, head in heads])
 
 
 @exit_cleanly
@@ -66,22 +69,23 @@ def main() -> None:
     base, source = subject.sums([*pairs.base, *pairs.source]), subject.sums([*pairs.source, *pairs.base])
     heads = list(product(range(subject.layers), range(subject.heads)))
     with torch.inference_mode():
-        contrast = Contrast(subject, pairs)
+        answered = Answered(subject, pairs)
         subject.logits(base)  # work that is done only once is not timed for either
         began = time.perf_counter()
-        ours = our_margins(contrast, heads)
+        ours = our_margins(answered, heads)
         lab = (time.perf_counter() - began) / len(heads)
         began = time.perf_counter()
-        theirs = stock_margins(contrast, base, source, heads)
+        theirs = stock_margins(answered, base, source, heads)
         whole = (time.perf_counter() - began) / len(heads)
         one_a_layer = heads[:: subject.heads]
         began = time.perf_counter()
-        stock_margins(contrast, contrast.base, contrast.source, one_a_layer)
+        stock_margins(answered, answered.contrast.base, answered.contrast.source, one_a_layer)
         cut = (time.perf_counter() - began) / len(one_a_layer)
     print(f"{len(heads)} heads, {len(base)} prompts of {base.tokens_BT.shape[1]} tokens, seconds a head")
     print(f"lab {lab:.3f}, TransformerLens {whole:.3f}, ratio {whole / lab:.2f}")
     print(
-        f"TransformerLens with rows cut at {contrast.base.tokens_BT.shape[1]} tokens {cut:.3f}, ratio {cut / lab:.2f}"
+        f"TransformerLens with rows cut at {answered.contrast.base.tokens_BT.shape[1]} tokens {cut:.3f}, "
+        f"ratio {cut / lab:.2f}"
     )
     gap, spread = np.abs(ours - theirs).max(), theirs.std(axis=1).mean()
     print(f"largest difference of a margin {gap:.2g} logits; from head to head margins differ by {spread:.2g}")

@@ -6,7 +6,7 @@ Trains the models of configs/sweeps/surgery.yaml; keys change the sweep, such as
 lengths, the script gives each model what it would need: it points the alignment heads at the digits that they look at
 in training, or writes the true carry into the stream, along the direction that holds it in training, or does both; or
 it removes attention to digits that are not needed. Wrong operations are the controls
-(lab/probing/instruments/surgery.py). Each digit is predicted after the right digits before it. Finished runs are not
+(lab/probing/addition/surgery.py). Each digit is predicted after the right digits before it. Finished runs are not
 repeated. Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in
 experiments/results/ with publish=true.
 """

@@ -22,13 +22,13 @@ from typing import TypeVar
 import numpy as np
 
 from lab.errors import exit_cleanly
+from lab.probing.addition.pairs import Pairs
 from lab.probing.benchmark.families import trained
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE
 from lab.probing.instruments import edges, patching
 from lab.probing.instruments.writes import EMBEDDING
-from lab.probing.pairs import Pairs
 
 SLACK = 0.05
 """How far either test may be off, as a share of the carry's whole effect."""

@@ -16,8 +16,8 @@ from lab.config.schema import RulesConfig
 from lab.engines.engine import GREEDY, Completion
 from lab.numbers.sampling import Cell, Problem, distinct_problems
 from lab.numbers.tasks import SUM, TASKS
+from lab.probing.addition.pairs import carry_only
 from lab.probing.components import Component
-from lab.probing.pairs import carry_only
 from lab.text.rule_notation import RuleNotation
 from tests.forked import start_logged
 from tests.probing.known_adders import native_adder

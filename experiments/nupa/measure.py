@@ -9,7 +9,7 @@ once and looked up after that: the model is a function of what it reads. A quest
 import csv
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from experiments.nupa.rules import TASKS, seen, step, worked
 from experiments.nupa.tape import Line, Tape, View
 from lab.benchmarks.nupa.problems import pick_problems
 from lab.config.schema import ModelConfig
-from lab.errors import exit_cleanly
+from lab.errors import RuleError, exit_cleanly
 from lab.models.pretrained import load
 from lab.numbers.sampling import Cell, Problem
 from lab.numbers.tasks import TASKS as ALL
@@ -32,7 +32,7 @@ PATIENCE = 3
 
 
 class Writer:
-    """Writes lines with a model."""
+    """Writes lines with a model, greedily. Each prompt is answered once and looked up after that."""
 
     def __init__(self, model: torch.nn.Module, batch: int = 512) -> None:
         self.model, self.batch = model, batch
@@ -44,32 +44,50 @@ class Writer:
         """The line that follows each view; None where the model writes no line."""
         prompts = [tuple(prompt(view)) for view in views]
         self.asked += len(prompts)
-        new = sorted({one for one in prompts if one not in self.known}, key=len)
-        for start in range(0, len(new), self.batch):
-            self._write(new[start : start + self.batch])
+        new = {one: view for one, view in zip(prompts, views, strict=True) if one not in self.known}
+        some = sorted(new, key=len)
+        for start in range(0, len(some), self.batch):
+            self._answer({one: new[one] for one in some[start : start + self.batch]})
         return [_line(self.known[one]) for one in prompts]
 
-    @torch.inference_mode()
-    def _write(self, prompts: Sequence[tuple[int, ...]]) -> None:
-        """Rows of different lengths are padded on the right: the tokens after a row's end are not looked at."""
-        rows, ended = [list(one) for one in prompts], [False] * len(prompts)
-        for _ in range(LONGEST_LINE):
-            longest = max(map(len, rows))
-            padded = torch.tensor([[*row, *[ids()[PAD]] * (longest - len(row))] for row in rows])
-            logits_BTV = self.model(padded).logits
-            for index, row in enumerate(rows):
+    def _answer(self, prompts: Mapping[tuple[int, ...], View]) -> None:
+        """Reads the rule's line after each prompt: where each of its words is the likeliest, greedy writing gives it.
+        The other lines are written word by word."""
+        right = {one: tuple(completion(line)) for one, view in prompts.items() if (line := _by_rule(view))}
+        likeliest = self._likeliest([(*one, *words) for one, words in right.items()]) if right else []
+        for (one, words), said in zip(right.items(), likeliest, strict=True):
+            if said[len(one) - 1 : len(one) + len(words) - 1] == list(words):
+                self.known[one] = words
+        left = [one for one in prompts if one not in self.known]
+        rows, ended = [list(one) for one in left], [False] * len(left)
+        for _ in range(LONGEST_LINE if left else 0):
+            for index, said in enumerate(self._likeliest(rows)):
                 if not ended[index]:
-                    row.append(int(logits_BTV[index, len(row) - 1].argmax()))
-                    ended[index] = row[-1] == ids()[END]
+                    rows[index].append(said[len(rows[index]) - 1])
+                    ended[index] = rows[index][-1] == ids()[END]
             if all(ended):
                 break
-        for one, row in zip(prompts, rows, strict=True):
-            self.known[one] = tuple(row[len(one) :])
+        self.known |= {one: tuple(row[len(one) :]) for one, row in zip(left, rows, strict=True)}
+
+    @torch.inference_mode()
+    def _likeliest(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The likeliest word after each word of each row. Rows are padded on the right, which no word before looks at."""
+        longest = max(map(len, rows))
+        padded = torch.tensor([[*row, *[ids()[PAD]] * (longest - len(row))] for row in rows])
+        return self.model(padded).logits.argmax(-1).tolist()
+
+
+def _by_rule(view: View) -> Line | None:
+    """The rule's line; None for a view that no rule leads to."""
+    try:
+        return step(view)
+    except (ValueError, KeyError, IndexError, AttributeError, RuleError):
+        return None
 
 
 def _line(tokens: Sequence[int]) -> Line | None:
     words = [vocabulary()[token] for token in tokens]
-    return Line.read(words[:-1]) if words[-1] == "<end>" else None
+    return Line.read(words[:-1]) if words[-1] == END else None
 
 
 class Asked(NamedTuple):

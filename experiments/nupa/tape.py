@@ -24,7 +24,7 @@ from lab.numbers.sampling import Problem, task_of
 UP, DOWN, STAY, STOP = ">", "<", "|", "."
 MOVES = {UP: 1, DOWN: -1, STAY: 0, STOP: 0}
 BLANK, SAME, ONES, CELL, WROTE, DONE = "_", "-", "ones", ";", "is", "done"
-STATE, ASKED, CELLS = 5, 4, 4
+STATE, ASKED, CELLS = 6, 4, 4
 """How many words the state of a line, the digits of the question at a place, and a cell have."""
 LONGEST = 200_000
 """The most lines that a rule may write."""

@@ -17,8 +17,8 @@ from lab.adders.rows import digits_of, rows
 from lab.adders.spec import Adder, Attention, Ffn, Map, Norm
 from lab.errors import ModelError, TaskError
 from lab.models import sources
+from lab.probing.addition.positions import Sums, Written
 from lab.probing.bridge import Subject, check, open_model
-from lab.probing.positions import Sums, Written
 
 NATIVE = "TransformerLensNative"
 EXAMPLES = ((12, 9), (358, 426), (5_555_555_555, 4_444_444_445))
@@ -125,7 +125,7 @@ class Native:
         self.model = NativeModel(self.config).eval()
         self.model.tok_embed.weight = nn.Parameter(embedding)
         places = self.given.positions(tokens, self.width) if model.positions else torch.zeros(tokens, self.width)
-        self.model.pos.weight = nn.Parameter(places)
+        self.model.pos = nn.Embedding.from_pretrained(places)
         self.model.head.weight = nn.Parameter(self.given.get(model.head.w))
         self.put_norm(self.model.ln_out, norm)
         for layer, attention, ffn in zip(self.model.layers, attentions, ffns, strict=True):

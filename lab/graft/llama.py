@@ -240,7 +240,9 @@ class GraftedLlama(LlamaForCausalLM):
             ids_BQ = ids_BQ if decided_BQ is None else decided_BQ
         inputs = inputs or {}
         if ids_BQ is None:
-            ids_BQ = seen + torch.arange(input_ids.shape[1], device=input_ids.device)[None]
+            padding_B1 = torch.tensor(left_padding(mask), device=input_ids.device)[:, None]
+            at_Q = seen + torch.arange(input_ids.shape[1], device=input_ids.device)
+            ids_BQ = (at_Q - padding_B1).clamp(min=0)
         hidden_BQD = self.model.embed_tokens(input_ids)
         for kind, part in self.parts.items():
             hidden_BQD = part.embedded(hidden_BQD, by_node(inputs.get(kind, {}), paths), ids_BQ)
@@ -267,8 +269,8 @@ class GraftedLlama(LlamaForCausalLM):
 
     def positions_of(self, ids_BQ: torch.Tensor, ids_BK: torch.Tensor) -> Positions:
         """How far apart tokens are, as the part says that decides their ids."""
-        deciding = [part for part in self.parts.values() if type(part).position_ids is not Part.position_ids]
-        return deciding[-1].positions(ids_BQ, ids_BK) if deciding else Positions.of(ids_BQ, ids_BK)
+        found = [one for part in self.parts.values() if (one := part.positions(ids_BQ, ids_BK)) is not None]
+        return found[-1] if found else Positions.of(ids_BQ, ids_BK)
 
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Adds the inputs of parts for the tokens in the forward pass. (`generate` requires the name kwargs.)"""

@@ -86,6 +86,8 @@ def is_adder(path: Path) -> bool:
     return declared or (path / ADDER).is_file() or Run(path).command == "adder"
 
 
+SECOND_READING = "second_reading.json"
+"""The config of a model of two readings (`lab.second_reading`)."""
 BASE = "base.json"
 """The file beside exported adapters that names their base as the lab does. Their adapter_config.json names it as the
 hub does, where other programs find it; but what the hub has under that name was not rounded."""

@@ -104,6 +104,9 @@ class ChatWording(Wording):
             turns += [Message("user", prompts.prompt(item)), Message("assistant", self.answer.format(item.answer))]
         return (*turns, Message("user", prompts.prompt(problem)))
 
+    def completion(self, problem: Problem, seed: int | None = None) -> str:
+        return self.answer.format(problem.answer)
+
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """The strict and the final reading take the message as it is. The others begin after "The answer is"; if these
         words do not occur, the loose one begins after the first "=": "12 + 30 = 42" answers 42. (In base prompts, the

@@ -8,7 +8,8 @@ last query); H heads, G key-value heads, D width of a head; R = B x G matrices, 
 of them computed at once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +20,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 from transformers.models.llama.modeling_llama import repeat_kv
 
+from lab.parts.watching import is_watched, watched, watched_attention
 from lab.trees.prefix_tree import PrefixTree
 
 LONGEST = 32
@@ -128,12 +130,15 @@ def path_attention(
         if scored:
             assert attention_mask is not None
             out_BQHD = scored_attention(module, acts, query, key, value, attention_mask, scale)
-        elif (two := _two_queries(acts, query)) is None:
+        elif (two := _two_queries(acts, query)) is None and is_watched(module):
+            out_BQHD = watched_attention(module, query, key, value, attention_mask, scale)
+        elif two is None:
             out_BQHD = _attention(module, query, key, value, attention_mask, scaling=scale, **others)
         else:
             assert attention_mask is not None
             to_words, query, digits_BK = two
-            out_BQHD = two_query_attention((to_words, query), key, value, attention_mask, digits_BK, scale)
+            watch = partial(watched, module)
+            out_BQHD = two_query_attention((to_words, query), key, value, attention_mask, digits_BK, scale, watch)
             out_BQHD = out_BQHD.transpose(1, 2)
         return _with_found(module, acts, out_BQHD, query, key, value, scale), None
     assert attention_mask is not None
@@ -182,7 +187,7 @@ def scored_attention(
             scores_BHQK = act.scores(layer, scores_BHQK, *given)
     weights = [scores_BHQK.softmax(-1, dtype=torch.float32)]
     weights += [act.weights(layer, products_BHQK[:, usual:]) for act in acts if act.own_heads]
-    weights_BHQK = weights[0] if len(weights) == 1 else torch.cat(weights, 1)
+    weights_BHQK = watched(module, weights[0] if len(weights) == 1 else torch.cat(weights, 1))
     return (weights_BHQK.to(value_BHKD.dtype) @ value_BHKD).transpose(1, 2).contiguous()
 
 
@@ -215,6 +220,7 @@ def two_query_attention(
     mask_BHQK: torch.Tensor,
     digits_BK: torch.Tensor,
     scale: float,
+    watch: Callable[[torch.Tensor], torch.Tensor] = lambda weights: weights,
 ) -> torch.Tensor:
     """Attention in which digits are seen by other queries than words. Returns (B, H, Q, D).
 
@@ -225,6 +231,7 @@ def two_query_attention(
         mask_BHQK: what is added to the scores; 1 may stand for all heads.
         digits_BK: whether each key is a digit.
         scale: factor on the products of queries and keys.
+        watch: gets the weights (B, H, Q, K), and returns those to use.
     """
     groups = key_BGKD.shape[1]
     # the heads of a group share their keys, so that keys need not be copied
@@ -236,6 +243,7 @@ def two_query_attention(
     scores = torch.where(digits_B111K, *(part.unflatten(2, (heads, count)) for part in (to_digits, to_words))) * scale
     scores = scores + mask_BHQK.expand(-1, groups * heads, -1, -1).unflatten(1, (groups, heads))
     weights = scores.softmax(-1, dtype=torch.float32).to(value_BGKD.dtype)
+    weights = watch(weights.flatten(1, 2)).unflatten(1, (groups, heads))
     return (weights.flatten(2, 3) @ value_BGKD).unflatten(2, (heads, count)).flatten(1, 2)
 
 

@@ -135,7 +135,8 @@ def _arguments(training: Training, folder: Path) -> SFTConfig:
         use_cpu=model.device.type == "cpu",
         dataloader_pin_memory=False,  # some collators return tensors on the model's device
         ddp_find_unused_parameters=False,  # every trained weight is used in every pass
-        gradient_checkpointing=False,
+        gradient_checkpointing=getattr(config, "gradient_checkpointing", False),
+        gradient_checkpointing_kwargs={"use_reentrant": False},
         max_length=None,
         completion_only_loss=False,  # the collator's labels already leave the prompt out
         dataset_kwargs={"skip_prepare_dataset": True},

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -140,7 +141,8 @@ def test_a_folder_of_hugging_face_is_declared_with_the_same_logits(kind, tied, t
         ).eval()
     for weight in original.parameters():
         weight.data += 0.3 * torch.randn_like(weight)
-    (original.transformer if kind == "gpt2" and tied else original).save_pretrained(tmp_path)  # with bare names
+    whole: Any = original
+    (whole.transformer if kind == "gpt2" and tied else whole).save_pretrained(tmp_path)  # with bare names
     built = DeclaredModel(check(from_folder(tmp_path, **TEMPLATES)))
     torch.testing.assert_close(built(IDS), original(IDS).logits, rtol=1e-4, atol=1e-4)
     assert sum(t.numel() for t in built.tables.values()) == sum(p.numel() for p in original.parameters())

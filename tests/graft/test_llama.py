@@ -210,7 +210,7 @@ def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy
 
 
 @pytest.mark.parametrize(
-    ("swap", "message"), [("coupled", "far=seen"), ("places", "has weights"), (None, "have parts")]
+    ("swap", "message"), [("coupled", "far=seen"), ("places", "far=seen"), (None, "have parts")]
 )
 def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, swap, message):
     model = load(toy_model, SWAPS[swap] if swap else Swap())[0]
@@ -244,8 +244,8 @@ def test_hints_do_not_end_a_run(toy_model):
 def test_alibi_takes_away_slope_times_distance(toy_model):
     model, _ = load(toy_model, SWAPS["alibi"])
     states = torch.zeros(1, 3, 32)
-    inputs = model.part_inputs([[5, 6, 7]]).parts["alibi"]
-    act = model.parts["alibi"].act(inputs, Step(states, model.model.rotary_emb, training=False))
+    positions = model.positions_of(**model.part_inputs([[5, 6, 7]]).parts["positions"])
+    act = model.parts["alibi"].act({}, Step(states, model.model.rotary_emb, False, positions=positions))
     hidden = torch.finfo(torch.float32).min
     bias = act.shared(torch.where(visible_keys(torch.tensor([[5, 6, 7]]), None, 0), 0.0, hidden))
     slopes = [2**-2, 2**-4, 2**-6, 2**-8]
@@ -476,27 +476,21 @@ def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
     model.know_tokens(["1", "2", "12"], [], [2], "total")  # a token that is never written does not matter
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in CAUSAL if not {"only answers reversed", "evenly spaced"} & {*name.split(", ")}]
-)
-def test_swapped_models_open_in_transformer_lens(toy_model, name):
+@pytest.mark.parametrize("name", SWAPS)
+def test_models_with_parts_open_for_probing_and_their_patterns_count(toy_model, name):
+    from lab.probing.addition.positions import TextSums
     from lab.probing.bridge import bridge
-    from lab.probing.positions import TextSums
+    from lab.probing.contrast import Tokens
+    from lab.probing.interventions import pattern
 
     model, tokenizer = load(toy_model, SWAPS[name])
     format = SWAPS[name].format
     writer = TextSums(tokenizer, format=None if format.index_hints != "none" else format)
-    bridge(name, with_trained_places(model), writer, tokenizer)  # checks that the logits are the model's
-
-
-def test_attention_that_transformer_lens_does_not_have_is_named(toy_model):
-    from lab.probing.bridge import bridge
-    from lab.probing.positions import TextSums
-
-    for name in ("coupled, evenly spaced", "coupled, nothing reversed"):
-        model, tokenizer = load(toy_model, SWAPS[name])
-        with pytest.raises(ModelError, match=r"TransformerLens does not compute parts\.(walk|even_spacing)"):
-            bridge(name, model, TextSums(tokenizer), tokenizer)
+    subject = bridge(name, with_trained_places(model), writer, tokenizer)  # checks that the logits are the model's
+    asked = Tokens(subject.sums([(12, 34), (5, 67)]).tokens_BT)
+    with torch.inference_mode():
+        changed = subject.logits(asked, [pattern(0, torch.zeros_like)])
+        assert not torch.allclose(changed.nan_to_num(0, 0, 0), subject.logits(asked).nan_to_num(0, 0, 0), atol=1e-4)
 
 
 def test_spacing_can_be_set_after_loading_and_taken_back(toy_model):

@@ -15,8 +15,8 @@ from lab.config.earlier import scratch_parts
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.errors import ModelError, TaskError
 from lab.numbers.tasks import TASKS
+from lab.probing.addition.positions import NotatedSums, Sums, SumWriter, TextSums, Written
 from lab.probing.bridge import Subject, bridge, check, open_model
-from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums, Written
 from lab.scratch.llama import NumberLlama
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
@@ -190,7 +190,7 @@ def test_models_that_are_not_there_and_bad_templates_are_one_line(toy_model, tmp
         open_model(str(tmp_path / "nothing"))
     assert "\n" not in str(caught.value)
     with pytest.raises(TaskError, match=r"^template '\{a\}': should have"):
-        open_model(str(toy_model), "{a}")
+        open_model(str(toy_model), "{a}").sums([(1, 2)])
 
 
 @torch.inference_mode()

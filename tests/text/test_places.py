@@ -10,7 +10,8 @@ from lab.numbers.representations import Float, Fraction, Integer, Representation
 from lab.numbers.tasks import TASKS
 from lab.parts.abacus_ids import abacus
 from lab.parts.token_facts import TokenFacts
-from lab.probing.positions import NOWHERE, NotatedSums, Sums
+from lab.probing.addition.positions import NotatedSums, Sums
+from lab.probing.contrast import NOWHERE
 from lab.text.notation import Notation
 from lab.text.places import FRACTION, NO_SPOT, VALUE, row_spots, row_spots_downward
 from lab.text.scratch_tokenizer import build_tokenizer
