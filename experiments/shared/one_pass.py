@@ -15,9 +15,9 @@ import ctypes
 from collections.abc import Iterator, Sequence
 
 import torch
-from shared.erasing import of_some, reach_of
 from torch.nn.utils.rnn import pad_sequence
 
+from experiments.shared.erasing import of_some, reach_of
 from lab.models.loading import ScratchRun
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import Problem

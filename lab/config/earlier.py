@@ -5,7 +5,7 @@ from typing import Any
 
 _ANY = object()
 _IDLE = ("speculation", "engine.speculation", "evaluation.speculation", "training.share_prefixes", "evaluation.erase")
-_IDLE += ("training.internalize",)  # which an experiment now does (experiments/internalize.py)
+_IDLE += ("training.internalize",)  # which an experiment now does (experiments/internalized/run.py)
 _GONE = {
     **dict.fromkeys(_IDLE, _ANY),
     **dict.fromkeys(("engine.far_at_most", "engine.clip_distance", "engine.spacing"), 0),

@@ -197,7 +197,7 @@ def test_a_folder_that_cannot_be_imported_is_one_line(files, said, tmp_path):
 
 def test_the_plain_block_of_47_numbers_gives_the_logits_that_its_class_gave():
     # computed by the class that trained it, TinyAdder of commit 4019bd5, for 1234567890 + 9876543210
-    built = DeclaredModel(load(ROOT / "experiments" / "results" / "adder_47.json"))
+    built = DeclaredModel(load(ROOT / "experiments" / "plain-adder" / "adder_47.json"))
     row = [0, *(0, 9, 8, 7, 6, 5, 4, 3, 2, 1), 0, 0, *range(10), 0]
     found = built(torch.tensor([[*row, 0, 0]]))[0, -1]
     assert found.tolist() == pytest.approx(GOLDEN, rel=1e-6)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from shared.erasing import ErasingEngine
 
+from experiments.shared.erasing import ErasingEngine
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
 from lab.engines.engine import Request

@@ -1,12 +1,19 @@
+import importlib
 from itertools import combinations
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from experiments.rope_distances import DISTANCES, HIDDEN, TRAINED, attention_of_layers, changed
 from lab.numbers.additions import addition
 from tests.experiments.test_inserted_places import NOTATION, model
+
+script = importlib.import_module("experiments.rope-distances.run")
+DISTANCES = script.DISTANCES
+HIDDEN = script.HIDDEN
+TRAINED = script.TRAINED
+attention_of_layers = script.attention_of_layers
+changed = script.changed
 
 
 class Words:
