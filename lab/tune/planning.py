@@ -173,8 +173,7 @@ def count_tokens(config: FinetuneConfig, name: str) -> Tokens:
         (encode(_text(plain(wording.prompt(one)))), encode(wording.completion(one))) for one in _first(mixture, count)
     ]
     parts = [rows[start : start + size] for start in range(0, len(rows), size)]
-    share = config.training.share_prefixes
-    computed = sum(_distinct(part) if share else sum(len(p) + len(c) for p, c in part) for part in parts)
+    computed = sum(map(_distinct, parts))
     return Tokens(sum(len(p) for p, _ in rows) / count, sum(len(c) for _, c in rows) / count + 1, computed / count)
 
 
