@@ -1,6 +1,16 @@
 """A rule for each task, as phases that share what tasks have in common."""
 
-from experiments.nupa.rules import counting, cross_products, division, output, places, pointed_products, powers, products, scientific
+from experiments.nupa.rules import (
+    counting,
+    cross_products,
+    division,
+    output,
+    places,
+    pointed_products,
+    powers,
+    products,
+    scientific,
+)
 from experiments.nupa.rules.phases import LOOKS, PHASES, STARTS
 from experiments.nupa.tape import Line, Looks, View, Written, executed
 from lab.errors import RuleError
