@@ -18,11 +18,10 @@ import torch
 from experiments.nupa.rules import TASKS, seen, step, worked
 from experiments.nupa.tape import Line, Tape, View, Written
 from lab.benchmarks.nupa.problems import pick_problems
-from lab.config.schema import ModelConfig
 from lab.errors import RuleError, exit_cleanly
-from lab.models.pretrained import load
 from lab.numbers.sampling import Cell, Problem
 from lab.numbers.tasks import TASKS as ALL
+from lab.scratch.llama import NumberLlama
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 
 LONGEST_LINE = 20
@@ -147,8 +146,7 @@ def main(arguments: list[str]) -> None:
     run, count = Path(given["run"]), int(given.get("count", "50"))
     names = given["tasks"].split(",") if "tasks" in given else TASKS
     ranges = given.get("ranges", "S,M,L,XL").split(",")
-    model, _ = load(ModelConfig(name=str(run / "model"), dtype="float32", device="cpu"))
-    writer = Writer(model.eval())
+    writer = Writer(NumberLlama.from_pretrained(run / "model").eval())
     rows = []
     for name in names:
         task = ALL[name]
