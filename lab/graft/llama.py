@@ -100,7 +100,7 @@ class GraftedLlama(LlamaForCausalLM):
         _check_that_it_has_no_weights(kind, part)
         part.attach(self)
         part.read(self.words, self.reverse)
-        self.parts = nn.ModuleDict(sorted([*self.parts.items(), (kind, part.train(self.training))]))
+        self.parts = nn.ModuleDict(dict(sorted([*self.parts.items(), (kind, part.train(self.training))])))
         self.set_attn_implementation(self._attention())
 
     def _remove(self, kind: str) -> None:
