@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import lab
+from experiments.rendering.rows import read_rows
 from lab.api import Model
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.config.notation import FormatConfig
@@ -118,11 +119,22 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
 
     main([str(ROOT / "configs" / "packing.yaml"), *SMALL, "data.packing=4", f"output={tmp_path}", "name=run"])
     capsys.readouterr()
-    script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3", "sharpness=1,1.5"])
+    script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3", "sharpness=1,1.5", f"output={tmp_path}"])
     # of 3 problems none is right: Wilson's interval ends at 56.1 %; of all 12, at 24.2 %
     shown = capsys.readouterr().out
     for sharpness in ("1", "1.5"):
         assert f"| run | 1 | 6 | {sharpness} |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 (0.0-24.2) | 0.0 |" in shown
+
+
+def test_the_tokens_of_traces_are_counted_and_what_is_counted_stays(tmp_path, monkeypatch):
+    dial = script("rule-dial.run")
+    monkeypatch.setattr(dial, "LENGTHS", (3,))
+    for _ in range(2):
+        dial.main(["samples=1", f"output={tmp_path}"])
+        monkeypatch.setattr(dial, "tokens", None)  # nothing is counted again
+    rows = read_rows(tmp_path / "results" / "rule_dial.csv")
+    full, results = (rows.where(task="add_integer", digits_a_step=1, trace=trace) for trace in ("full", "results"))
+    assert full.number("tokens") > 10 * results.number("tokens") > 10 * full.number("direct")
 
 
 def test_a_window_is_shown_all_that_longer_sums_can_show_by_twice_its_width_and_two_digits_more():

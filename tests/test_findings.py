@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.render import rendered
+from experiments.render import citing, rendered
+from experiments.rendering.pages import Finding
+from experiments.rendering.rows import read_rows
 from lab.config.loading import load
 from lab.errors import RunError
 from lab.site.findings import findings, read
@@ -15,6 +17,9 @@ from lab.sweeping.config import SweepConfig
 
 ROOT = Path(__file__).parents[1]
 PAGES = findings(ROOT / "experiments")
+CITING = "".join(page.read_text(encoding="utf-8") for page in citing(ROOT))
+BY_HAND = ("carry-edges", "graft-heads", "heads-that-line-up", "many-tasks", "rule-lengths", "task-groups")
+"""Pages whose table is not computed from their data yet; each of them says so."""
 FRONT = """---
 id: F-001
 claim: It adds.
@@ -77,6 +82,16 @@ def test_every_page_and_figure_is_what_its_data_give():
     """Numbers, tables and figures of findings, the index, and numbers of findings in other pages."""
     differing = [file for file, text in rendered(ROOT, []) if not file.is_file() or file.read_text() != text]
     assert differing == [], "run: python -m experiments.render"
+
+
+@pytest.mark.parametrize("folder", [page.path.parent for page in PAGES], ids=lambda folder: folder.name)
+def test_a_finding_has_data_from_which_its_table_is_computed_and_every_slot_is_shown(folder):
+    page, finding = (folder / "README.md").read_text(encoding="utf-8"), Finding(folder)
+    assert (folder / "results.csv").is_file()
+    assert [read_rows(file) for file in folder.glob("*.csv") if not file.name.startswith("table")]
+    assert bool(finding.slots.tables) == (folder.name not in BY_HAND)
+    assert "by hand" in page or finding.slots.tables
+    assert not {slot for slot in finding.unused(page) if f" {slot}-->" not in CITING}
 
 
 @pytest.mark.parametrize("command", sorted({command for page in PAGES for command in page.finding.commands}))

@@ -112,7 +112,7 @@ def test_the_benchmark_of_instruments_names_its_config_itself(capsys):
     assert "name: probe_benchmark" in capsys.readouterr().out
 
 
-PAIRS = [str(ROOT / "configs" / "probe_max.yaml"), "subject=zoo/adds-floats", "pairs.template=", "pairs.right=first",
+PAIRS = [str(ROOT / "configs" / "probe_max.yaml"), "subject=zoo/adds-floats", 'pairs.template=""', "pairs.right=first",
          "pairs.length=4", "pairs.count=8", "instruments=[patching, path_patching, logit_lens]"]  # fmt: skip
 
 
@@ -135,8 +135,8 @@ def test_the_command_measures_pairs_of_a_task_that_are_no_sums_of_integers(tmp_p
     ("changes", "message"),
     [
         (["pairs.task=add_real"], "task 'add_real'"),
-        (["pairs.task=", "pairs.file=nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
-        (["pairs.task="], "give a task, such as max_float, or a file of pairs"),
+        (['pairs.task=""', "pairs.file=nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
+        (['pairs.task=""'], "give a task, such as max_float, or a file of pairs"),
         (["pairs.task=add_float", "instruments=[alignment]"], "alignment take sums and no pairs"),
         (["pairs.task=add_float", "pairs.template={a}+{b}="], "is asked in its own notation: leave it out"),
     ],

@@ -89,8 +89,8 @@ def questions(cell: Cell, split: Split, seed: int, share: float = 1) -> Iterator
 
 
 def counted_on(view: View) -> Iterator[View]:
-    """What a walk that counts sees if it has come to any other digit: in training, counts begin anywhere, as coupled ids
-    do. Otherwise, the digits of a second walk, which counts in tens, would be those of very long numbers."""
+    """What a walk that counts sees if it has come to any other digit: in training, counts begin anywhere, as coupled
+    ids do. Otherwise, only very long numbers would have each digit in a second walk, which counts in tens."""
     if view.phase in ("count", "index") and view.cell[0] not in GOALS:
         for digit in DIGITS:
             yield view._replace(state=(digit, *view.state[1:]))

@@ -57,9 +57,7 @@ def main(arguments: list[str]) -> None:
     )
     with config.open_run() as run:
         run.record_environment(device="cpu")
-        print(
-            f"{model.parameters_without_embeddings():,} parameters without embeddings, {model.num_parameters():,} in all"
-        )
+        print(f"{model.parameters_without_embeddings():,} parameters, {model.num_parameters():,} with embeddings")
         train_from_scratch(training, run)
 
 

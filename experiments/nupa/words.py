@@ -1,6 +1,6 @@
 """How many words the rules write: the longest of three test questions at the last length of each range.
 
-    python -m experiments.nupa.words
+python -m experiments.nupa.words
 """
 
 from experiments.nupa.rules import TASKS, worked

@@ -12,10 +12,10 @@ numbers, says what must be said with them, and how to run it again. Negative res
 **negative** (what was hoped for did not happen), **open** (the evidence does not decide it) or **superseded** (another
 finding has taken its place, and the page says which).
 
-Figures in brackets are 95 % intervals. Mostly, all seeds of a setting are asked the same problems. On pages dated
-before 2026-11-28, each seed's answer counts as a problem of its own. Where seeds agree, these intervals are too
-narrow: where five seeds are right in the same 100 sums, such a page says 100 % (99-100), and 96-100 is the safer
-reading. On later pages these problems count once.
+Figures in brackets are 95 % intervals over seeds and problems (`lab.numbers.statistics.seeds_proportion`). Mostly, all
+seeds of a setting are asked the same problems, which count once. Where `results.csv` has a row for each seed, intervals
+are computed from it. Where only a mean over seeds was kept, its interval is the published one; on pages dated before
+2026-11-28, it counts each seed's answer as a problem of its own and is too narrow where seeds agree.
 
 Shares are exact match unless the page says otherwise. "Zen 3" is a machine with two AMD EPYC cores without bfloat16
 instructions, "Zen 4" one with two that have them (avx512_bf16), and "AMX" one with an Intel Xeon core, seen as two

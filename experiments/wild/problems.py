@@ -144,8 +144,9 @@ def _may_be_negative(template: str, slot: str) -> bool:
 
 
 def one(templates: Sequence[str], rng: Random) -> str:
-    """One of the templates, with one of the words of each [[choice|of words]] in it."""
-    return worded(rng.choice(templates), rng)
+    """One of the templates, with one of the words of each [[choice|of words]] in it. Those with choices come more
+    often."""
+    return worded(rng.choices(templates, [1 + 2 * text.count("[[") for text in templates])[0], rng)
 
 
 def worded(text: str, rng: Random) -> str:

@@ -60,11 +60,8 @@ class Wording:
         return prompts.completion(problem)
 
     def example(self, problem: Problem, seed: int | None = None) -> Example:
-        """Prompt and completion to train on. Raises TypeError if the wording writes messages: training takes text."""
-        prompt = self.prompt(problem, seed)
-        if not isinstance(prompt, str):
-            raise TypeError(f"{type(self).__name__} writes messages, and training takes text")
-        return Example(prompt, self.completion(problem, seed), problem)
+        """Prompt and completion to train on."""
+        return Example(self.prompt(problem, seed), self.completion(problem, seed), problem)
 
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """The answer in what a model wrote, with its digits in natural order; None if there is none.

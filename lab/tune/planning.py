@@ -275,3 +275,31 @@ def _smaller(config: FinetuneConfig) -> str:
         "training.micro_batch_size=1": config.training.micro_batch_size > 1,
     }
     return " or ".join(way for way, helps in ways.items() if helps) or "use a smaller model"
+
+
+def table(names: Sequence[str], ranks: Sequence[int], sizes: Sequence[int]) -> str:
+    """The memory of a training step by model, dtype, rank and micro-batch, as a Markdown table in GB."""
+    from lab.config.loading import load
+    from lab.shipped import shipped_configs
+
+    columns = [(name, rank, size) for name in names for rank in ranks for size in sizes]
+    lines = [
+        "| model | rank | problems at a time | float32 | bfloat16 | and recomputing | nf4, 8-bit Adam, recomputing |"
+    ]
+    lines.append("|---|---:|---:|---:|---:|---:|---:|")
+    again = "training.gradient_checkpointing=true"
+    small = [again, "model.quantization=nf4", "training.optimizer=adamw_8bit"]
+    for name, rank, size in columns:
+        words = [f"model.name={name}", f"adapter.rank={rank}", f"training.micro_batch_size={size}"]
+        cells = []
+        for item, more in ((4, []), (2, []), (2, [again]), (2, small)):
+            config = load(FinetuneConfig, shipped_configs()["llama_lora"], [*words, *more])
+            shape, tokens = shape_of(name), count_tokens(config, name)
+            assert shape
+            cells.append(memory(shape, config, item, size * tokens.computed, size * tokens.answer).all / 1e9)
+        lines.append(f"| {name.partition('/')[2]} | {rank} | {size} | {' | '.join(f'{cell:.1f}' for cell in cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":  # the table of docs/uses/tune.md
+    print(table(["HuggingFaceTB/SmolLM2-135M", *list(PUBLISHED)[:4]], [8, 128], [8, 64]))

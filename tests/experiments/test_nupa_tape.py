@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.nupa.lines import LONGEST_EASY, completion, different_lines, ids, prompt, trained_cells, vocabulary
+from experiments.nupa.lines import completion, different_lines, ids, prompt, trained_cells, vocabulary
 from experiments.nupa.measure import Writer, asked
 from experiments.nupa.rules import TASKS, seen, step, worked
 from experiments.nupa.rules.phases import LOOKS
@@ -20,24 +20,22 @@ def written(task, a, b=None):
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("of", ["S", "M", "L", "XL"])
-def test_rules_give_the_exact_answer(task, of):
-    lengths = ALL[task].difficulty.ranges[of]
-    for length in (lengths[0], lengths[-1]):
-        for index in range(3):
-            item = problem(Cell(ALL[task], length), "train", 0, index)
+def test_rules_give_the_exact_answer_in_every_range(task):
+    for lengths in ALL[task].difficulty.ranges.values():
+        for length in (lengths[0], lengths[-1]):
+            item = problem(Cell(ALL[task], length), "train", 0, length)
             assert worked(item).answer == item.answer, item
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.sampled_from(TASKS), st.integers(1, 20), st.integers(0, 10**6))
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(TASKS), st.integers(1, 12), st.integers(0, 10**6))
 def test_rules_are_right_whatever_is_asked(task, length, index):
     item = problem(Cell(ALL[task], length), "train", 1, index)
     assert worked(item).answer == item.answer, item
 
 
 @pytest.mark.parametrize(
-    "task, a, b, answer",
+    ("task", "a", "b", "answer"),
     [
         ("add_integer", "999", "1", "1000"),  # a carry into a new digit
         ("sub_integer", "1000", "999", "1"),  # leading zeros
@@ -56,6 +54,9 @@ def test_rules_are_right_whatever_is_asked(task, length, index):
         ("add_scientific", "9.9e9", "1.0e8", "1.0e10"),
         ("sub_scientific", "1.0e10", "9.9999e9", "1.0e5"),  # many leading zeros
         ("max_scientific", "9.9e9", "1.0e10", "1.0e10"),
+        ("multiply_hard_float", "0.5", "0.2", "0.1"),
+        ("multiply_hard_scientific", "2.5e9", "8.0e1", "2.0e11"),
+        ("max_fraction", "1/3", "33/100", "1/3"),
         ("to_float_scientific", "1.2345e4", None, "12345.0"),
     ],
 )
@@ -92,8 +93,10 @@ def test_long_numbers_lead_to_no_line_that_short_ones_do_not(task):
     cells = trained_cells([ALL[task]], 5)
     known = {tuple(view.words) for lines in different_lines(cells, "train", 0, 4) for view, _ in lines}
     longest = ALL[task].difficulty.longest
-    new = {tuple(view.words) for i in range(5) for view, _ in worked(problem(Cell(ALL[task], longest), "test", 0, i)).lines}
-    assert longest > LONGEST_EASY or longest > 5
+    new = {
+        tuple(view.words) for i in range(5) for view, _ in worked(problem(Cell(ALL[task], longest), "test", 0, i)).lines
+    }
+    assert longest >= 4 * 5
     assert new <= known
 
 
@@ -103,6 +106,10 @@ def test_a_phase_sees_only_what_it_looks_at():
     assert seen(tape.view()).asked == (BLANK,) * 4
     assert LOOKS["sink"].cell == (1,)
     assert seen(tape.view()).operator == BLANK
+
+
+class Config(NamedTuple):
+    vocabulary: list[str]
 
 
 class Output(NamedTuple):
@@ -115,6 +122,7 @@ class Follower(torch.nn.Module):
     def __init__(self, instead=None):
         super().__init__()
         self.rows, self.instead = {}, instead or {}
+        self.config = Config(list(vocabulary()))
 
     def forward(self, rows_BT):
         size = len(vocabulary())
@@ -152,5 +160,6 @@ def test_the_first_wrong_line_is_found(wrong):
     model.learn(item)
     (found,) = asked(Writer(model), [item])
     assert found.answer != item.answer
-    assert found.first_wrong is not None and found.first_wrong[0] == view
-    assert step(view).words == [[">", "add", "1", ";", "5"]][0]
+    assert found.first_wrong is not None
+    assert found.first_wrong[0] == view
+    assert step(view).words == [">", "add", "1", ";", "5"]

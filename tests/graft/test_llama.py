@@ -209,9 +209,7 @@ def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy
     torch.testing.assert_close(faded, hidden(ids).logits)
 
 
-@pytest.mark.parametrize(
-    ("swap", "message"), [("coupled", "far=seen"), ("places", "far=seen"), (None, "have parts")]
-)
+@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far=seen"), (None, "have parts")])
 def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, swap, message):
     model = load(toy_model, SWAPS[swap] if swap else Swap())[0]
     with pytest.raises(ModelError, match=message):

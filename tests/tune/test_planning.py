@@ -64,8 +64,12 @@ def test_each_way_to_need_less_memory_needs_less():
 
 def test_tokens_that_problems_share_are_counted_once(toy_model):
     given = {"name": "x", "model": {"name": str(toy_model)}, "data": {"tasks": ["add_integer"]}}
-    tokens = count_tokens(FinetuneConfig.model_validate(given), str(toy_model))
-    assert tokens.answer < tokens.computed < (tokens.prompt + tokens.answer) / 2
+    shared, alone = (
+        count_tokens(FinetuneConfig.model_validate({**given, "training": {"micro_batch_size": size}}), str(toy_model))
+        for size in (32, 1)
+    )
+    assert alone.computed == alone.prompt + alone.answer - 1
+    assert shared.computed < alone.computed / 2
 
 
 def test_a_dry_run_says_what_the_job_takes_and_writes_nothing(toy_model, tmp_path, capsys):

@@ -120,8 +120,8 @@ def again(view: View) -> Line:
     return down(count, "0") if empty(view) else up(again)
 
 
-# The digit at a position: digits are numbered from the left, from 1 on, first the ones of their numbers, then the tens, then
-# the hundreds
+# The digit at a position: digits are numbered from the left, from 1 on; first the ones of their numbers, then the tens,
+# then the hundreds
 
 
 @phase("a b ones")
@@ -194,8 +194,8 @@ def find(view: View) -> Line:
 
 @phase("a 1 ones")
 def seek(view: View) -> Line:
-    """Goes up to the last figure, leaves out the digits below it, and rounds it. The state: the digit below, and whether
-    the ones digit has passed."""
+    """Goes up to the last figure, leaves out the digits below it, and rounds it. The state: the digit below, and
+    whether the ones digit has passed."""
     before, above = view.state[:2]
     if view.a == BLANK:
         return down(count, "0")

@@ -3,15 +3,13 @@
 Cells hold the digit of what is left of the dividend, of the shifted divisor, and of the quotient. Walks alternate: one
 up subtracts, one down compares what is left with the divisor. The highest place where they differ decides, and going
 down, it comes first. The quotient's digit, how often the divisor was subtracted, is in the state.
-
-A fraction becomes a float in the same way, except that the divisor moves on below the ones digit until nothing is left.
 """
 
 from experiments.nupa.rules.output import drop
-from experiments.nupa.rules.phases import Line, View, down, phase, starts, stay, stop, up, value, within, written
+from experiments.nupa.rules.phases import Line, View, down, phase, starts, stay, up, value, within, written
 from experiments.nupa.tape import BLANK, SAME
 
-EQUAL, LESS, MORE, ZERO, DECIMAL = "equal", "less", "more", "nothing", "decimal"
+EQUAL, LESS, MORE = "equal", "less", "more"
 
 
 def _divisor(view: View) -> str:
@@ -35,20 +33,6 @@ def load(view: View) -> Line:
     digit of the dividend, division begins; if not, the divisor first goes up."""
     if view.a != BLANK:
         return up(load, view.b, cell=(view.a, view.b))
-    return down(sink_to_ones) if view.state[0] == BLANK else down(compare, EQUAL, "0")
-
-
-@starts("to_float_fraction")
-def start_fraction(view: View) -> Line:
-    return stay(load_fraction)
-
-
-@phase("a c")
-def load_fraction(view: View) -> Line:
-    """Like `load`, for a numerator and a denominator, which may be the longer one."""
-    digit, divisor = view.asked[0], view.asked[2]
-    if digit != BLANK or divisor != BLANK:
-        return up(load_fraction, divisor, cell=(written(digit), divisor))
     return down(sink_to_ones) if view.state[0] == BLANK else down(compare, EQUAL, "0")
 
 
@@ -95,60 +79,13 @@ def subtract(view: View) -> Line:
     return down(compare, MORE if left else EQUAL, str(int(times) + 1), cell=() if view.cell[0] == BLANK else cell)
 
 
-@phase("3 operator")
+@phase("operator")
 def keep(view: View) -> Line:
-    """Writes the quotient's digit at the divisor's lowest place. At place 0, it was the last one of integers."""
+    """Writes the quotient's digit at the divisor's lowest place. At place 0, it was the last one."""
     times = view.state[0]
-    cell = (SAME, SAME, times)
-    if view.cell[3] == DECIMAL or view.operator == "<to_float_fraction>":
-        return stay(remains, ZERO, cell=cell)
     if not view.ones:
-        return up(ascend, cell=cell)
+        return up(ascend, cell=(SAME, SAME, times))
     return up(gather, cell=(times,)) if view.operator == "<floordiv_integer>" else up(summit)
-
-
-@phase("0 1")
-def remains(view: View) -> Line:
-    """Goes up to the place above the divisor. The state: whether anything is left."""
-    found = view.state[0] if view.cell[0] in (BLANK, "0") else MORE
-    if _divisor(view) != BLANK:
-        return up(remains, found)
-    return stay(quotient_rise) if found == ZERO else down(shift, EQUAL)
-
-
-@phase("2")
-def quotient_rise(view: View) -> Line:
-    """Goes up from below the quotient's highest digit, or from above it."""
-    return stay(top) if view.cell[2] == BLANK else up(quotient_rise)
-
-
-@phase("a c")
-def top(view: View) -> Line:
-    """Goes up to the highest digit of the quotient."""
-    return down(quotient_zeros) if view.asked[0] == view.asked[2] == BLANK else up(top)
-
-
-@phase("2 ones")
-def quotient_zeros(view: View) -> Line:
-    return down(quotient_zeros) if view.cell[2] in (BLANK, "0") and not view.ones else quotient(view)
-
-
-@phase("2 ones")
-def quotient(view: View) -> Line:
-    digit = written(view.cell[2])
-    return down(quotient_point if view.ones else quotient, wrote=(digit,))
-
-
-@phase("2")
-def quotient_point(view: View) -> Line:
-    digit = view.cell[2]
-    return stop(".", "0") if digit == BLANK else down(quotient_decimals, wrote=(".", digit))
-
-
-@phase("2")
-def quotient_decimals(view: View) -> Line:
-    digit = view.cell[2]
-    return stop() if digit == BLANK else down(quotient_decimals, wrote=(digit,))
 
 
 @phase("1")
@@ -157,17 +94,14 @@ def ascend(view: View) -> Line:
     return down(shift, EQUAL) if _divisor(view) == BLANK else up(ascend)
 
 
-@phase("0 1 3 ones")
+@phase("0 1")
 def shift(view: View) -> Line:
-    """Moves the divisor down, and compares. The state: how both compare above; its digit from the place above; whether
-    it goes below place 0."""
-    so_far, above, below = view.state[:3]
+    """Moves the divisor down, and compares. The state: how both compare above, and its digit from the place above."""
+    so_far, above = view.state[:2]
     digit = _divisor(view)
     so_far = _compared(view, so_far, above)
-    if digit != BLANK:
-        decimal = DECIMAL if view.ones or view.cell[3] == DECIMAL else below
-        return down(shift, so_far, digit, decimal, cell=(SAME, above))
-    return down(compare, so_far, "0", cell=(SAME, above, SAME, DECIMAL) if below == DECIMAL else (SAME, above))
+    on, *state = (compare, so_far, "0") if digit == BLANK else (shift, so_far, digit)
+    return down(on, *state, cell=(SAME, above))
 
 
 @phase("0")

@@ -49,8 +49,8 @@ def under(view: View) -> Line:
 
 @phase("a 0 1")
 def horner(view: View) -> Line:
-    """The state: the digit of the second number; whether the point moves up; the carry, blank below the first number; the
-    total's digit from the place below; and the product of two digits."""
+    """The state: the digit of the second number; whether the point moves up; the carry, blank below the first number;
+    the total's digit from the place below; and the product of two digits."""
     factor, moves, carry, below = view.state[:4]
     if view.a == BLANK and carry == BLANK:
         return up(horner, factor, moves)
@@ -72,7 +72,7 @@ def _moved(mark: str, moves: str) -> tuple[str, str]:
 
 @phase("0 1 operator")
 def trim(view: View) -> Line:
-    """Goes up, and drops zeros after the last decimal. The state: where it is; and whether the answer has an exponent."""
+    """Goes up, and drops zeros after the last decimal. The state: where it is; whether the answer has an exponent."""
     where, kind = view.state[:2]
     digit, mark = view.cell[:2]
     if view.ones and view.operator.endswith("_scientific>"):

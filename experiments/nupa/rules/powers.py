@@ -109,7 +109,9 @@ def spread(view: View) -> Line:
     """By how many places the other number moves down."""
     name, (_, _, c, d) = view.state[0], view.asked
     apart = (value(d) - value(c) if name == "b" else value(c) - value(d)) % 10
-    return stay(load_both, "b" if name == "b" else "a", str(apart), cell=(SAME, SAME, SAME, "b" if name == "b" else "a"))
+    return stay(
+        load_both, "b" if name == "b" else "a", str(apart), cell=(SAME, SAME, SAME, "b" if name == "b" else "a")
+    )
 
 
 @phase("a b")

@@ -170,6 +170,6 @@ def test_claims_are_kept_as_arrays_and_come_back():
     assert again == claims
     assert [claim.holds for claim in again] == [True, False]
     assert again[1].sentence() == (
-        "two exchanges the carry in 90 % of pairs, but 90 % of what it exchanges is not read from there on: an illusion "
-        "(and 1 more)"
+        "two exchanges the carry in 90 % of pairs, but 90 % of what it exchanges is not read from there on: an "
+        "illusion (and 1 more)"
     )
