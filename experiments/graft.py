@@ -1,8 +1,8 @@
 """A pretrained model tuned on sums of 1-8 digits: how long may numbers be, in words that it was never asked in?
 
-    python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
+    python -m experiments.graft ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
                                 [output=checkpoints] [words=held_out] [bound=0] [spacing=0] [measure=true]
-                                [perplexity=true] [together=12000] [table=graft] [publish=true] [key=value ...]
+                                [perplexity=true] [together=12000] [table=graft] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, or smollm2_graft_as_written.yaml, with the changes of each row (see ROWS), one seed
 after the other; other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum
@@ -26,12 +26,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from shared.arguments import counts, one_of, own_and_others, some_of, true_or_false, whole_number, whole_numbers
-from shared.kept import Kept
-from shared.publishing import Results, printed, take_results
-from shared.showing import looks
-from shared.training import trained
 
+from experiments.shared.arguments import (
+    counts,
+    one_of,
+    own_and_others,
+    some_of,
+    true_or_false,
+    whole_number,
+    whole_numbers,
+)
+from experiments.shared.kept import Kept
+from experiments.shared.publishing import Results, beside_runs, printed
+from experiments.shared.showing import looks
+from experiments.shared.training import trained
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.config.schema import ModelConfig
@@ -179,7 +187,7 @@ OWN += InTest._fields
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    results = beside_runs(arguments)
     given, changes = own_and_others(arguments, *OWN)
     rows = some_of(ROWS, given.get("rows", "graft;plain"), "rows", ";")
     seeds, output = whole_numbers(given, "seeds", "0"), Path(given.get("output", "checkpoints"))

@@ -1,7 +1,7 @@
 """Do adders write digits on a helix and read them from it, and do their neurons follow simple rules?
 
-    python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [only=digits/neurons]
-                                [fits=FIT,FIT,...] [layers=0,10,...] [table=helix] [publish=true]
+    python -m experiments.helix [models=NAME,NAME,...] [sums=1000] [problems=100] [only=digits/neurons]
+                                [fits=FIT,FIT,...] [layers=0,10,...] [table=helix]
 
 For each model, the script measures how well a helix and its controls explain the mean vectors of the ten digits at the
 tokens of a_k, and how often the sum's digit follows if another digit is patched in along them
@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from shared.arguments import own, some_of, whole_number, whole_numbers
-from shared.estimates import shown
-from shared.publishing import take_results
-from shared.sums import drawn
 
+from experiments.shared.arguments import own, some_of, whole_number, whole_numbers
+from experiments.shared.estimates import shown
+from experiments.shared.publishing import beside_runs
+from experiments.shared.sums import drawn
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
@@ -33,7 +33,6 @@ from lab.probing.addition.heuristics import Heuristics, heuristics
 from lab.probing.bridge import open_model
 from lab.progress import quiet_libraries
 
-ROOT = Path(__file__).parents[1]
 ZOO = ("zoo/adds-4-digits-nupa", "zoo/adds-10-without-locality", "zoo/adds-1000")
 LENGTHS = {"zoo/adds-4-digits-nupa": 4, "zoo/adds-10-without-locality": 6, "zoo/adds-1000": 6}
 LAYERS = 6
@@ -56,7 +55,7 @@ PARTS = DIGITS, NEURONS = "digits", "neurons"
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    results = beside_runs(arguments)
     given = own(arguments, "models", "sums", "problems", "only", "fits", "layers", "table")
     parts = some_of(PARTS, given.get("only"))
     fits = RIVALLING if given.get("fits") == "rivals" else some_of(FITS, given.get("fits"), "fits", ",")

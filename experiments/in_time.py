@@ -1,6 +1,6 @@
 """When do heads that line digits up, and the carry, appear in seeds that learn to add, and in seeds that do not?
 
-    python experiments/in_time.py [seeds=0,1,2,3,4,5] [sums=200] [output=checkpoints] [publish=true] [key=value ...]
+    python -m experiments.in_time [seeds=0,1,2,3,4,5] [sums=200] [output=checkpoints] [key=value ...]
 
 Trains configs/scratch_short.yaml with every seed and keeps the model of every hundredth step (`training.keep_steps`);
 other arguments go to `lab.pretrain`. Some of these seeds learn four digits and some do not. Measured for each kept
@@ -14,7 +14,7 @@ model:
                     second attention, the place of F-025, so that no place is chosen here
 
 An event is the first step at which a measure reaches its value in EVENTS. Measurements are kept in in_time.json beside
-each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+each run. Leaves a table and a figure in results/ beside the runs.
 """
 
 import sys
@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from shared.arguments import own_and_others, whole_number
-from shared.kept import Kept
-from shared.publishing import take_results
-from shared.sums import drawn
-from shared.training import trained
 
+from experiments.shared.arguments import own_and_others, whole_number
+from experiments.shared.kept import Kept
+from experiments.shared.publishing import beside_runs
+from experiments.shared.sums import drawn
+from experiments.shared.training import trained
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
 from lab.drawing import figures
@@ -65,8 +65,8 @@ Curve: TypeAlias = Mapping[int, float]
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, changes = own_and_others(rest, "seeds", "sums")
+    results = beside_runs(arguments)
+    given, changes = own_and_others(arguments, "seeds", "sums")
     found = {
         seed: measured(seed, whole_number(given, "sums", 200), changes)
         for seed in given.get("seeds", "0,1,2,3,4,5").split(",")

@@ -1,6 +1,6 @@
 """The circuit of a trained adder, found by intervening on sets of parts.
 
-    python experiments/trained_circuits.py [NAME ...]
+    python -m experiments.trained_circuits [NAME ...]
 
 Prints heads and MLPs, and the edges between them, of the trained adders of `lab probe benchmark`, which
 lab/probing/benchmark/families/trained.py lists (all of them if none is named).

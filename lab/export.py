@@ -10,6 +10,9 @@ also uploads them to a private repository on the Hugging Face hub; log in with `
                  convert_hf_to_gguf.py makes one GGUF file of it
     to=adapter   the adapters alone, with the swap that they need: lab.load and `lab ask` open them
     to=scratch   a model from scratch, which has no other form: lab.load and `lab ask` open it
+    to=transformers
+                 a model of two readings, given as a folder or a name of the zoo, with its pretrained model and its own
+                 modeling file: transformers opens it with trust_remote_code=True, without the lab
     to=data      what a run or a config of finetune trains on, as text: TRL, axolotl and LLaMA-Factory read it
 """
 
@@ -32,8 +35,9 @@ from lab.runs import Run, put_in_place
 class ExportOptions(Section):
     """What is written."""
 
-    to: Literal["merged", "adapter", "scratch", "data"] | None = None
+    to: Literal["merged", "adapter", "scratch", "transformers", "data"] | None = None
     """merged: the whole model. adapter: only the adapters. scratch: a model from scratch, or an adder.
+    transformers: a model of two readings.
     data: what finetune trains on. The default is merged for a run of finetune, and scratch for one of pretrain or
     adder."""
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
@@ -60,6 +64,8 @@ def main(arguments: list[str]) -> None:
         _check_login()
     if options.to == "data":
         _data(source, folder)
+    elif options.to == "transformers":
+        _for_transformers(words[0], folder)
     else:
         _model(source, folder, options)
     if options.push:
@@ -101,6 +107,14 @@ _THEN = {
     "adder": 'lab ask {folder} "12 + 34"',
 }
 """What opens each form of a model."""
+
+
+def _for_transformers(name: str, folder: Path) -> None:
+    from lab.second_reading.exporting import export
+
+    with put_in_place(folder) as made:
+        export(name, made)
+    print(f"{folder}: transformers opens it with from_pretrained({str(folder)!r}, trust_remote_code=True)")
 
 
 def _data(source: Path, folder: Path) -> None:

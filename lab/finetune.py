@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @entry_point
 def main(arguments: list[str]) -> None:
-    config = read_config(FinetuneConfig, arguments, "lab finetune", __doc__ or "")
+    config = read_config(FinetuneConfig, arguments, "lab finetune", __doc__ or "", plan=planned)
     config.check_run()
     check_name(config.model.name, "model.name")
     check_loggers(config.training.report_to)
@@ -38,6 +38,15 @@ def main(arguments: list[str]) -> None:
     if config.data.rules_followed:
         check_rules(chosen(config.data.tasks), config.data.rules)
     finetune(config)
+
+
+def planned(config: FinetuneConfig) -> str:
+    """What a dry run says of the job."""
+    quiet_libraries()
+    from lab.benchmarks.nupa.problems import pick_problems
+    from lab.tune.planning import plan
+
+    return plan(config, len(pick_problems(config.test_cells, config.seed, config.evaluation.problems_per_range)))
 
 
 def finetune(config: FinetuneConfig) -> None:

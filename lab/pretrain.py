@@ -77,7 +77,6 @@ def pretrain(config: PretrainConfig, changed: "Callable[[Training], Training] | 
         saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
         model, tokenizer = pretrained.load(saved)
         assert isinstance(model, scratch.NumberLlama)
-        model.sharpen(tested.sharpness)
         samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
         if distributed.is_main():
             report(config, run, benchmark, samples, probed=model.beyond_scores is None)

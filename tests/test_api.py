@@ -290,6 +290,13 @@ print({"bitsandbytes", "peft"} & set(sys.modules))
     assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
+@pytest.mark.slow
+def test_only_an_adder_needs_the_adders():
+    code = "import sys, lab.api, lab.ask, lab.evaluate; print([name for name in sys.modules if 'lab.adders' in name])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_the_command_reads_questions_until_an_empty_line(scratch, capsys, monkeypatch):
     from lab.ask import main
 

@@ -142,7 +142,7 @@ def test_the_readme_is_read_in_five_minutes_and_installs_before_it_asks():
     [
         ("what did they find?", "experiments/README.md"),
         ("how do I run it on my model?", "docs/guides/evaluate.md"),
-        ("which head carries?", "experiments/findings/carry-head-of-smollm2/README.md"),
+        ("which head carries?", "experiments/carry-head-of-smollm2/README.md"),
         ("how sure is that?", "docs/concepts.md"),
         ("how do I add a task?", "docs/tutorials/add-a-task.md"),
     ],

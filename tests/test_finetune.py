@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -332,3 +333,24 @@ def test_swaps_that_cannot_be_are_one_line_before_anything_is_written(arguments,
     assert said in error
     assert "Traceback" not in error
     assert not (tmp_path / "run").exists()
+
+
+def test_activations_that_are_computed_again_change_no_loss(arguments, tmp_path):
+    for name, again in (("kept", "false"), ("again", "true")):
+        main([*arguments(f"training.gradient_checkpointing={again}"), f"name={name}"])
+    kept, again = (records(tmp_path / name / "metrics.jsonl") for name in ("kept", "again"))
+    assert [row.get("loss") for row in kept] == [row.get("loss") for row in again]
+    assert any(row.get("loss") for row in kept)
+
+
+def test_a_chat_model_is_tuned_and_tested_through_its_template(arguments, tmp_path, toy_model):
+    chat = tmp_path / "chat"
+    shutil.copytree(toy_model, chat)
+    template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+    (chat / "chat_template.jinja").write_text(template)
+    main([*arguments("data.style=chat"), f"model.name={chat}"])
+    sample = records(tmp_path / "run" / "samples_after.jsonl")[0]
+    assert sample["prompt"][0]["role"] == "user"
+    with pytest.raises(SystemExit):
+        main([*arguments("data.style=chat"), "name=raw"])  # the toy has no template
+    assert not (tmp_path / "raw").exists()

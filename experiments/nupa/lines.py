@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from datasets import Dataset
 
-from experiments.nupa.rules import worked
+from experiments.nupa.rules import step, worked
 from experiments.nupa.rules.phases import PHASES, STARTS
 from experiments.nupa.tape import BLANK, CELL, DONE, MOVES, ONES, SAME, WROTE, Line, View
 from lab.numbers.philox import philox
@@ -27,7 +27,7 @@ EASY, HARD = 20, 240
 """How many questions of each task and length the lines of training are taken from, by how far its test goes."""
 EVENNESS = 0.7
 """How much more often phases with more different lines are drawn: 0 for equally often, 1 in proportion."""
-SIGNS = ("a", "b", "zeros", "x", "n", "above", "equal", "less", "more", ".", "e", "/")
+SIGNS = ("a", "b", "zeros", "x", "n", "above", "equal", "less", "more", "nothing", "decimal", "moving", ".", "e", "/")
 """The words of states, cells and answers that are neither digits nor the names of phases."""
 GOALS = ("length", "count", "scientific", "digit", "figures")
 
@@ -88,13 +88,24 @@ def questions(cell: Cell, split: Split, seed: int, share: float = 1) -> Iterator
         yield item
 
 
+def counted_on(view: View) -> Iterator[View]:
+    """What a walk that counts sees if it has come to any other digit: in training, counts begin anywhere, as coupled
+    ids do. Otherwise, only very long numbers would have each digit in a second walk, which counts in tens."""
+    if view.phase in ("count", "index") and view.cell[0] not in GOALS:
+        for digit in DIGITS:
+            yield view._replace(state=(digit, *view.state[1:]))
+
+
 def different_lines(cells: Sequence[Cell], split: Split, seed: int, share: float) -> list[list[tuple[View, Line]]]:
     """The different lines of the questions, those of a phase together."""
     phases: dict[str, dict[tuple[str, ...], tuple[View, Line]]] = {}
     for cell in cells:
         for item in questions(cell, split, seed, share):
             for view, line in worked(item).lines:
-                phases.setdefault(view.phase, {}).setdefault(tuple(view.words), (view, line))
+                for one in (view, *counted_on(view)):
+                    lines = phases.setdefault(view.phase, {})
+                    if tuple(one.words) not in lines:
+                        lines[tuple(one.words)] = one, line if one is view else step(one)
     return [list(lines.values()) for lines in phases.values()]
 
 

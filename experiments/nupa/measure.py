@@ -11,65 +11,93 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from experiments.nupa.lines import completion, ids, prompt, vocabulary
 from experiments.nupa.rules import TASKS, seen, step, worked
-from experiments.nupa.tape import Line, Tape, View
+from experiments.nupa.tape import Line, Tape, View, Written
 from lab.benchmarks.nupa.problems import pick_problems
-from lab.config.schema import ModelConfig
-from lab.errors import exit_cleanly
-from lab.models.pretrained import load
+from lab.errors import RuleError, exit_cleanly
 from lab.numbers.sampling import Cell, Problem
 from lab.numbers.tasks import TASKS as ALL
-from lab.text.notation import END, PAD
+from lab.scratch.llama import NumberLlama
+from lab.text.notation import BEGIN, END, EQUALS, PAD
 
 LONGEST_LINE = 20
-PATIENCE = 3
-"""A question is given up when its lines are this many times as many as its rule writes."""
+LONGEST = 5_000
+"""A question with a wrong line is given up after so many lines."""
 
 
 class Writer:
-    """Writes lines with a model."""
+    """Writes lines with a model, greedily. Each view is answered once and looked up after that."""
 
-    def __init__(self, model: torch.nn.Module, batch: int = 512) -> None:
+    def __init__(self, model: Any, batch: int = 512) -> None:
         self.model, self.batch = model, batch
-        self.known: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self.asked = 0
-        """How many lines were wanted so far; `known` has those that differ."""
+        self.words: list[str] = model.config.vocabulary
+        self.ids = {word: index for index, word in enumerate(self.words)}
+        self.prompts: dict[View, list[int]] = {}
+        self.known: dict[View, WrittenLine] = {}
 
-    def lines(self, views: Sequence[View]) -> list[Line | None]:
-        """The line that follows each view; None where the model writes no line."""
-        prompts = [tuple(prompt(view)) for view in views]
-        self.asked += len(prompts)
-        new = sorted({one for one in prompts if one not in self.known}, key=len)
+    def learn(self, views: Iterable[View]) -> None:
+        """Writes the lines that follow these views, many at a time."""
+        new = [view for view in set(views) if view not in self.known]
+        self.prompts |= {view: [self.ids[word] for word in (BEGIN, *view.words, EQUALS)] for view in new}
+        new.sort(key=lambda view: len(self.prompts[view]))
         for start in range(0, len(new), self.batch):
             self._write(new[start : start + self.batch])
-        return [_line(self.known[one]) for one in prompts]
+
+    def line(self, view: View) -> "WrittenLine":
+        """The line that follows a view."""
+        if view not in self.known:
+            self.learn([view])
+        return self.known[view]
+
+    def _write(self, views: Sequence[View]) -> None:
+        """Reads the rule's line after each view: where each of its words is the likeliest, greedy writing gives it. The
+        other lines are written word by word."""
+        lines = {view: line for view in views if (line := _by_rule(view)) is not None}
+        wanted = {view: [self.ids[word] for word in (*line.words, END)] for view, line in lines.items()}
+        likeliest = self._likeliest([[*self.prompts[view], *words] for view, words in wanted.items()]) if wanted else []
+        for (view, words), said in zip(wanted.items(), likeliest, strict=True):
+            start = len(self.prompts[view]) - 1
+            if said[start : start + len(words)] == words:
+                self.known[view] = WrittenLine(lines[view], len(words), True)
+        self._write_word_by_word([view for view in views if view not in self.known])
+
+    def _write_word_by_word(self, views: Sequence[View]) -> None:
+        rows, end = [list(self.prompts[view]) for view in views], self.ids[END]
+        for _ in range(LONGEST_LINE if views else 0):
+            for row, said in zip(rows, self._likeliest(rows), strict=True):
+                if row[-1] != end:
+                    row.append(said[len(row) - 1])
+            if all(row[-1] == end for row in rows):
+                break
+        for view, row in zip(views, rows, strict=True):
+            words = [self.words[token] for token in row[len(self.prompts[view]) :]]
+            self.known[view] = WrittenLine(Line.read(words[:-1]) if words[-1] == END else None, len(words), False)
 
     @torch.inference_mode()
-    def _write(self, prompts: Sequence[tuple[int, ...]]) -> None:
-        """Rows of different lengths are padded on the right: the tokens after a row's end are not looked at."""
-        rows, ended = [list(one) for one in prompts], [False] * len(prompts)
-        for _ in range(LONGEST_LINE):
-            longest = max(map(len, rows))
-            padded = torch.tensor([[*row, *[ids()[PAD]] * (longest - len(row))] for row in rows])
-            logits_BTV = self.model(padded).logits
-            for index, row in enumerate(rows):
-                if not ended[index]:
-                    row.append(int(logits_BTV[index, len(row) - 1].argmax()))
-                    ended[index] = row[-1] == ids()[END]
-            if all(ended):
-                break
-        for one, row in zip(prompts, rows, strict=True):
-            self.known[one] = tuple(row[len(one) :])
+    def _likeliest(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The likeliest word after each word of each row. Rows are padded on the right, where no word looks."""
+        longest = max(map(len, rows))
+        padded = torch.tensor([[*row, *[self.ids[PAD]] * (longest - len(row))] for row in rows])
+        return self.model(padded).logits.argmax(-1).tolist()
 
 
-def _line(tokens: Sequence[int]) -> Line | None:
-    words = [vocabulary()[token] for token in tokens]
-    return Line.read(words[:-1]) if words[-1] == "<end>" else None
+def _by_rule(view: View) -> Line | None:
+    """The rule's line; None for a view that no rule leads to."""
+    try:
+        return step(view)
+    except (ValueError, KeyError, IndexError, TypeError, RuleError):
+        return None
+
+
+class WrittenLine(NamedTuple):
+    line: Line | None
+    words: int
+    right: bool
+    """Whether it is the rule's line."""
 
 
 class Asked(NamedTuple):
@@ -81,28 +109,35 @@ class Asked(NamedTuple):
     """What the model saw and wrote where it first differed from the rule; None if it never did."""
 
 
-def asked(writer: Writer, problems: Iterable[Problem]) -> list[Asked]:
-    """The model's answers, written side by side."""
-    tapes = [(item, Tape(item)) for item in problems]
-    words, first = [0] * len(tapes), [None] * len(tapes)
-    most = [PATIENCE * len(worked(item).lines) for item, _ in tapes]
-    lines = [0] * len(tapes)
-    running = list(range(len(tapes)))
-    while running:
-        views = [seen(tapes[i][1].view()) for i in running]
-        for i, view, line in zip(list(running), views, writer.lines(views), strict=True):
-            tape = tapes[i][1]
-            if first[i] is None and (line is None or completion(line) != completion(step(view))):
-                first[i] = (view, line)
-            if line is None:
-                tape.stopped = True
-                continue
-            words[i] += len(line.words) + 1
-            lines[i] += 1
-            tape.write(line)
-            tape.stopped = tape.stopped or lines[i] > most[i]
-        running = [i for i in running if not tapes[i][1].stopped]
-    return [Asked(item, "".join(tape.answer), words[i], first[i]) for i, (item, tape) in enumerate(tapes)]
+def asked(writer: Writer, problems: Sequence[Problem]) -> list[Asked]:
+    """The model's answers. Where each line of the rule is what the model writes, so is the answer."""
+    paths = [worked(item) for item in problems]
+    writer.learn(view for path in paths for view, _ in path.lines)
+    return [followed(writer, item, path) for item, path in zip(problems, paths, strict=True)]
+
+
+def followed(writer: Writer, item: Problem, path: Written) -> Asked:
+    words = 0
+    for view, line in path.lines:
+        written = writer.line(view)
+        if not written.right:
+            return strayed(writer, item, (view, written.line))
+        words += len(line.words) + 1
+    return Asked(item, path.answer, words, None)
+
+
+def strayed(writer: Writer, item: Problem, first: tuple[View, Line | None]) -> Asked:
+    """What the model writes for a question with a wrong line."""
+    tape, words = Tape(item), 0
+    for _ in range(LONGEST):
+        written = writer.line(seen(tape.view()))
+        words += written.words
+        if written.line is None:
+            break
+        tape.write(written.line)
+        if tape.stopped:
+            break
+    return Asked(item, "".join(tape.answer), words, first)
 
 
 @exit_cleanly
@@ -111,8 +146,7 @@ def main(arguments: list[str]) -> None:
     run, count = Path(given["run"]), int(given.get("count", "50"))
     names = given["tasks"].split(",") if "tasks" in given else TASKS
     ranges = given.get("ranges", "S,M,L,XL").split(",")
-    model, _ = load(ModelConfig(name=str(run / "model"), dtype="float32", device="cpu"))
-    writer = Writer(model.eval())
+    writer = Writer(NumberLlama.from_pretrained(run / "model").eval())
     rows = []
     for name in names:
         task = ALL[name]
@@ -134,7 +168,7 @@ def main(arguments: list[str]) -> None:
                     print(f"  {one.problem.a} {one.problem.b}: {' '.join(view.words)} = {wrote}, not "
                           f"{' '.join(step(view).words)}")  # fmt: skip
                     break
-        print(*shown, f"({len(writer.known):,} of {writer.asked:,} lines differ)", sep="  ", flush=True)
+        print(*shown, f"({len(writer.known):,} different lines)", sep="  ", flush=True)
     if "out" in given:
         with Path(given["out"]).open("a", newline="") as file:
             csv.writer(file).writerows(rows)

@@ -10,8 +10,9 @@ last visit left there (the cell), and at the last line. It writes a line:
     . done is 7             stop
 
 A line changes as many words of the cell as it has after ";", except where it has "-". The phase says what the next line
-looks at (`Looks`): all that a rule knows is that, and the last line's state. So a rule is a function from what stands at a place to a line. It cannot act
-on a whole number, pad it, or see how long it is: what must be known farther up or down is carried by every line.
+looks at (`Looks`): all that a rule knows is that, and the last line's state. So a rule is a function from what stands
+at a place to a line. It cannot act on a whole number, pad it, or see how long it is: what must be known farther up or
+down is carried by every line.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from lab.numbers.sampling import Problem, task_of
 UP, DOWN, STAY, STOP = ">", "<", "|", "."
 MOVES = {UP: 1, DOWN: -1, STAY: 0, STOP: 0}
 BLANK, SAME, ONES, CELL, WROTE, DONE = "_", "-", "ones", ";", "is", "done"
-STATE, ASKED, CELLS = 5, 4, 4
+STATE, ASKED, CELLS = 6, 4, 4
 """How many words the state of a line, the digits of the question at a place, and a cell have."""
 LONGEST = 200_000
 """The most lines that a rule may write."""
@@ -42,8 +43,8 @@ class Looks(NamedTuple):
 
     @classmethod
     def at(cls, names: str) -> "Looks":
-        """Out of names: a, b (digits of the first and second number), c, d (of their second parts), 0 to 3 (words of the
-        cell), operator, ones."""
+        """Out of names: a, b (digits of the first and second number), c, d (of their second parts), 0 to 3 (words of
+        the cell), operator, ones."""
         found = names.split()
         place = [name for name in found if name in ("operator", "ones")]
         asked = tuple("abcd".index(name) for name in found if name in ("a", "b", "c", "d"))
@@ -178,7 +179,13 @@ class Written(NamedTuple):
 
 
 def executed(step: Step, seen: Callable[[View], View], problem: Problem) -> Written:
-    """The lines that a rule writes for a question, and its answer. `seen`: what the rule sees of a place. Raises RuleError if it does not stop."""
+    """The lines that a rule writes for a question, and its answer. Raises RuleError if it does not stop.
+
+    Args:
+        step: the rule.
+        seen: what the rule sees of a place.
+        problem: the question.
+    """
     tape, lines = Tape(problem), []
     while not tape.stopped:
         view = seen(tape.view())

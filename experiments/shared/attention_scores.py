@@ -16,8 +16,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repea
 from lab.errors import ModelError
 from lab.parts.part import Step
 from lab.scratch.llama import NumberLlama
-
-_NAME = "scored"
+from lab.trees.paths import PATH_ATTENTION, path_attention
 
 
 class Scores:
@@ -83,25 +82,36 @@ def rescored(model: NumberLlama, rescore: Rescored) -> Iterator[None]:
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        attention_mask: torch.Tensor,
+        attention_mask: torch.Tensor | None,
         scaling: float,
         position_ids: torch.Tensor,
         **others: Any,
     ) -> tuple[torch.Tensor, None]:
         key, value = (repeat_kv(states, module.num_key_value_groups) for states in (key, value))  # type: ignore[arg-type]
         scores = Scores(model, module.layer_idx, query, key, position_ids, scaling)  # type: ignore[arg-type]
-        weights_BHQK = softmax(rescore(scores, tokens[0], attention_mask), -1, dtype=torch.float32).to(value.dtype)
+        mask = _hiding(attention_mask, query)
+        weights_BHQK = softmax(rescore(scores, tokens[0], mask), -1, dtype=torch.float32).to(value.dtype)
         return (weights_BHQK @ value).transpose(1, 2).contiguous(), None
 
     def see(_: nn.Module, arguments: tuple[torch.Tensor, ...], __: dict[str, Any]) -> None:
         tokens[:] = arguments
 
     usual = model.config._attn_implementation
-    AttentionInterface.register(_NAME, attention)
+    AttentionInterface.register(PATH_ATTENTION, attention)
     hook = model.register_forward_pre_hook(see, with_kwargs=True)
-    model.config._attn_implementation = _NAME
+    model.config._attn_implementation = PATH_ATTENTION
     try:
         yield
     finally:
         hook.remove()
         model.config._attn_implementation = usual
+        AttentionInterface.register(PATH_ATTENTION, path_attention)
+
+
+def _hiding(mask: torch.Tensor | None, query_BHTD: torch.Tensor) -> torch.Tensor:
+    """The mask of whole rows, with -inf for hidden keys."""
+    if mask is None:
+        mask = query_BHTD.new_ones(query_BHTD.shape[2], query_BHTD.shape[2]).tril().bool()[None, None]
+    if mask.dtype == torch.bool:
+        return torch.zeros(mask.shape).masked_fill(~mask, float("-inf"))
+    return mask.masked_fill(mask <= torch.finfo(mask.dtype).min / 2, float("-inf"))

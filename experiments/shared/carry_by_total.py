@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from shared.estimates import estimate, estimated, shown
 
+from experiments.shared.estimates import estimate, estimated, shown
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import ModelError
 from lab.numbers.columns import Columns

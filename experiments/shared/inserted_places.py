@@ -24,9 +24,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
-from shared.attention_scores import Scores, rescored
 from torch.nn.functional import one_hot
 
+from experiments.shared.attention_scores import Scores, rescored
 from lab.errors import ModelError
 from lab.parts.positions import Positions
 from lab.parts.relative_keys import FAR

@@ -1,6 +1,6 @@
 """How often the second reading alone is right, by operation and length, over numbers of its own kinds and strata.
 
-python -m experiments.wild.long_digits second=FILE digits=20x64,100x64,1000x16
+python -m experiments.wild.long_digits model=FOLDER digits=20x64,100x64,1000x16
 """
 
 import json
@@ -8,13 +8,10 @@ import sys
 from pathlib import Path
 from random import Random
 
-import torch
-
 from experiments.wild.digits import STRATA, Pair, drawn, strata_pair
 from experiments.wild.train_digits import exact
-from lab.config.schema import ModelConfig
-from lab.models.pretrained import load
-from lab.second_reading.adapted import OPERATIONS, SecondReading
+from lab.second_reading.adapted import OPERATIONS
+from lab.second_reading.saving import load
 
 
 def pairs(operation: str, length: int, count: int) -> list[Pair]:
@@ -32,9 +29,7 @@ def pairs(operation: str, length: int, count: int) -> list[Pair]:
 
 if __name__ == "__main__":
     given = dict(word.split("=", 1) for word in sys.argv[1:])
-    model, tokenizer = load(ModelConfig(name="smollm2-135m-instruct"))
-    second = SecondReading(model, tokenizer).eval()
-    second.load_state_dict(torch.load(Path(given["second"]), weights_only=False)["reading"])
+    second = load(Path(given["model"]), "auto").second
     for item in given["digits"].split(","):
         length, count = map(int, item.split("x"))
         for operation in OPERATIONS:

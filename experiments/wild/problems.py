@@ -143,6 +143,18 @@ def _may_be_negative(template: str, slot: str) -> bool:
     )
 
 
+def one(templates: Sequence[str], rng: Random) -> str:
+    """One of the templates, with one of the words of each [[choice|of words]] in it. Those with choices come more
+    often."""
+    return worded(rng.choices(templates, [1 + 2 * text.count("[[") for text in templates])[0], rng)
+
+
+def worded(text: str, rng: Random) -> str:
+    while found := re.search(r"\[\[((?:(?!\[\[|\]\]).)*)\]\]", text, re.DOTALL):
+        text = text[: found.start()] + rng.choice(found[1].split("|")) + text[found.end() :]
+    return text
+
+
 def invented(rng: Random) -> str:
     """A name that nobody has."""
     return "".join(
@@ -216,8 +228,7 @@ def scene(split: str, name: str, rng: Random, style: Style, size: int, given: Ma
     slots_of = lambda frame: drawn_slots(split, rng, style, frame, given)  # noqa: E731
     verb_key = rng.choice(list(words["does"])) if "does" in words else ""
     frame = rng.choice(words["frames"])
-    if not isinstance(frame, str):
-        frame = "".join(rng.sample(frame, len(frame)))
+    frame = worded(frame if isinstance(frame, str) else "".join(rng.sample(frame, len(frame))), rng)
     if verb_key:
         frame = frame.replace("{does}", rng.choice(words["does"][verb_key]))
     slots, before = slots_of(frame), _before(split, rng) if rng.random() < 0.2 else ""
@@ -255,7 +266,7 @@ def _question(split: str, words: Any, verb_key: str, rng: Random, asks: bool) ->
     group = kinds[-1] if asks else rng.choice(kinds)
     keys = list(group)
     key = "none" if rng.random() < 0.35 else rng.choices(keys, [_weight(key) for key in keys])[0]
-    text = rng.choice(group[key])
+    text = one(group[key], rng)
     if len(kinds) > 1 and group is kinds[-1] and not asks:
         text = rng.choice(wordings(split)["question_marks"]) + text + rng.choice(wordings(split)["leads"])
     return Question(text, verb_key if key == "does" else key)
@@ -288,7 +299,7 @@ BREAKS = (" ", "\n", "\n\n")
 
 def _aside(split: str, rng: Random) -> str:
     """A sentence that no question is about, with its own numbers."""
-    text = rng.choice(wordings(split)["asides"])
+    text = one(wordings(split)["asides"], rng)
     for slot in "klmn":
         text = text.replace("{" + slot + "}", str(rng.randint(2, 99)))
     for slot in "yz":
@@ -318,6 +329,20 @@ def _before(split: str, rng: Random) -> str:
     return sentence + rng.choice((" {m}.", " {y}.", " it.")) + rng.choice(BREAKS)
 
 
+def _examples(split: str, rng: Random) -> str:
+    """One to three questions with their answers, before another one."""
+    between, text = rng.choice((".\n", "\n", ". ", "\n\n", "; ", ", ")), ""
+    template = rng.choice(wordings(split)["examples"])
+    for _ in range(rng.randint(1, 3)):
+        one, other = (rng.randrange(10 ** rng.randint(1, 4)) for _ in range(2))
+        known = {"i": one, "j": other, "s": one + other, "t": one - other, "u": abs(one - other), "v": max(one, other)}
+        example = worded(template, rng)
+        for slot, number in known.items():
+            example = example.replace("{" + slot + "}", str(number))
+        text += example + between
+    return text
+
+
 def passage(split: str, rng: Random, longest: int = 160) -> str:
     text = docstrings(TRAINING if split == "training" else HELD_OUT)
     start = rng.randrange(len(text) - longest)
@@ -327,6 +352,8 @@ def passage(split: str, rng: Random, longest: int = 160) -> str:
 def _alone(template: str, key: str, kind: str, split: str, rng: Random, style: Style, given: Any) -> Prompt:
     """A template that is a prompt of its own."""
     before = _before(split, rng) if kind != "chat" and rng.random() < 0.2 else ""
+    if kind in ("plain", "expression") and rng.random() < 0.12:
+        before += _examples(split, rng)
     slots = drawn_slots(split, rng, style, template, given)
     ends = key != "none" and split == "training" and template[-1:].isalpha() and rng.random() < 0.1
     return filled(before + template + (rng.choice(LEADS) if ends else ""), key, kind, slots)
@@ -336,7 +363,7 @@ def _keyed(words: Mapping[str, Sequence[str]], rng: Random, none: float = 0.4) -
     keys = [key for key in words if key != "none"]
     weights = [4 if key == "sum a b" else 2 if key.endswith("a b") or key == "sum a -b" else 1 for key in keys]
     key = "none" if rng.random() < none else rng.choices(keys, weights)[0]
-    return Question(rng.choice(words[key]), key)
+    return Question(one(words[key], rng), key)
 
 
 def plain(split: str, rng: Random, style: Style, given: Any = None) -> Prompt:
@@ -353,6 +380,37 @@ def table(split: str, rng: Random, style: Style, given: Any = None) -> Prompt:
 def nothing(split: str, rng: Random, style: Style, given: Any = None) -> Prompt:
     one = _alone(rng.choice(wordings(split)["nothing"]), "none", "nothing", split, rng, style, given)
     return one._replace(told=len(one.text))
+
+
+def expression(split: str, rng: Random, style: Style, given: Any = None) -> Prompt:
+    """A sum of two to four terms, or a call of a function, as programs and textbooks write them."""
+    words = wordings(split)
+    if rng.random() < 0.45:
+        name, key = _keyed(words["functions"], rng, 0.3)
+        slots = re.findall("[abcd]", key.partition(" ")[2]) or ["a", "b"][: rng.choice((1, 2, 2, 2))]
+        comma = rng.choice((", ", ", ", ","))
+        listed = comma.join("{" + slot + "}" for slot in slots)
+        listed = f"[{listed}]" if rng.random() < 0.12 else listed
+        text = one(words["calls"], rng).replace("{f}", name).replace("{e}", listed)
+        text = text.replace("{s}", " ".join("{" + slot + "}" for slot in slots))
+    else:
+        written, key = _terms(rng)
+        text = one(words["expressions"], rng).replace("{e}", written)
+    return _alone(text, key, "expression", split, rng, style, given)
+
+
+def _terms(rng: Random) -> tuple[str, str]:
+    """An expression of slots, and its key."""
+    count, spoken, space = rng.choice((2, 2, 2, 3, 3, 4)), rng.random() < 0.25, rng.choice((" ", " ", ""))
+    signs = [rng.choice("++-") for _ in range(count - 1)]
+    if other := rng.random() < 0.25:  # an expression that is no sum
+        signs[rng.randrange(count - 1)] = rng.choice("*/*x%")
+    names = {"+": "plus", "-": "minus", "*": "times", "/": "divided by", "x": "times", "%": "modulo"}
+    text, key = "{a}", "sum a"
+    for slot, sign in zip("bcd", signs, strict=False):
+        text += f" {names[sign]} {{{slot}}}" if spoken else f"{space}{sign}{space}{{{slot}}}"
+        key += f" {'-' if sign == '-' else ''}{slot}"
+    return text, "none" if other else key
 
 
 def chat(split: str, rng: Random, style: Style, given: Any = None) -> Prompt:
@@ -373,6 +431,7 @@ def text_prompt(split: str, rng: Random, style: Style, given: Any = None) -> Pro
 ALONE: dict[str, Callable[..., Prompt]] = {
     "plain": plain,
     "table": table,
+    "expression": expression,
     "nothing": nothing,
     "chat": chat,
     "text": text_prompt,
@@ -380,14 +439,15 @@ ALONE: dict[str, Callable[..., Prompt]] = {
 SHARES = {
     "people": 24,
     "three_people": 13,
-    "kinds": 11,
+    "kinds": 12,
     "changes": 8,
     "leaving": 5,
-    "plain": 22,
-    "table": 6,
+    "plain": 20,
+    "expression": 8,
+    "table": 7,
     "nothing": 6,
     "chat": 4,
-    "text": 1,
+    "text": 2,
 }
 
 

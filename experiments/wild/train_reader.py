@@ -140,9 +140,11 @@ def train(
     early: float = 0.2,
     width: int = 128,
     dropout: float = 0.1,
+    start: Path | None = None,
 ) -> None:
     """
     Args:
+        start: a reader to go on from, if any.
         size: the number of groups of a batch.
         early: how often a prompt is read only up to one of its numbers.
     """
@@ -151,6 +153,8 @@ def train(
     vocabulary, rng = Vocabulary(tokenizer), Random(seed)
     groups, valid = shards(folder, "training", vocabulary), shards(folder, "validation", vocabulary)
     reader = Reader(groups[0][0].states_ULD.shape[-1], width, dropout=dropout)
+    if start:
+        reader.load_state_dict(torch.load(start))
     steps, began = epochs * (len(groups) // size), time.time()
     optimizer = torch.optim.AdamW(reader.parameters(), lr=rate, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps + 1, pct_start=0.1)
@@ -159,7 +163,8 @@ def train(
         for chosen in batches(groups, size, rng):
             part = [one for group in chosen for one in group]
             batch = Batch.of(part, [cut(one, rng, early) for one in part])
-            value = loss(reader(batch.states_BTLD, batch.words_BT, batch.lengths_B), batch)
+            with torch.autocast("cpu", torch.bfloat16):
+                value = loss(reader(batch.states_BTLD, batch.words_BT, batch.lengths_B), batch)
             value.backward()
             torch.nn.utils.clip_grad_norm_(reader.parameters(), 1)
             optimizer.step()
@@ -194,4 +199,6 @@ if __name__ == "__main__":
         int(given.get("epochs", 4)),
         width=int(given.get("width", 128)),
         dropout=float(given.get("dropout", 0.1)),
+        rate=float(given.get("rate", 1e-3)),
+        start=Path(given["start"]) if "start" in given else None,
     )

@@ -44,7 +44,7 @@ class AdderEngine:
         """The adder in a file, or of a run. Raises ModelError if the run has none (yet), and TaskError for a bad
         file."""
         if path.is_dir() and not (path / ADDER).is_file():
-            converts = "or an older version of the lab made it (python experiments/convert_adders.py declares it)"
+            converts = "or an older version of the lab made it (python -m experiments.convert_adders declares it)"
             raise ModelError(f"{path}: this run has no {ADDER}; it was interrupted, {converts}")
         return cls(load(path / ADDER if path.is_dir() else path))
 

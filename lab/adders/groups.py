@@ -180,7 +180,8 @@ def train_group(config: AdderConfig, run: Run, batched: BatchedModel) -> Group:
     Args:
         config: the model, the group and the training.
         run: the run directory, which also keeps the state from which an interrupted training goes on.
-        batched: the model; another class may compute the same gradients in another way (experiments/adder_plain.py).
+        batched: the model; another class may compute the same gradients in another way
+            (experiments/plain-adder/run.py).
     """
     training = config.training
     group = Group(initial_rows(config))

@@ -125,7 +125,7 @@ class Native:
         self.model = NativeModel(self.config).eval()
         self.model.tok_embed.weight = nn.Parameter(embedding)
         places = self.given.positions(tokens, self.width) if model.positions else torch.zeros(tokens, self.width)
-        self.model.pos.weight = nn.Parameter(places)
+        self.model.pos = nn.Embedding.from_pretrained(places)
         self.model.head.weight = nn.Parameter(self.given.get(model.head.w))
         self.put_norm(self.model.ln_out, norm)
         for layer, attention, ffn in zip(self.model.layers, attentions, ffns, strict=True):

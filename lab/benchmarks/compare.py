@@ -144,7 +144,7 @@ def settings(paths: Iterable[Path], names: Sequence[str] = ()) -> Table:
     rows = []
     for path, label in labels(map(Path.resolve, paths), names).items():
         with Run(path).reading_settings() as config:
-            rows.append((label, *_setting(config, (*keys, "sharpness"), read_summary(Run(path)).lengths is not None)))
+            rows.append((label, *_setting(config, keys, read_summary(Run(path)).lengths is not None)))
     return Table("What was measured", ("run", "model", "engine", "benchmark", "settings"), rows, 5)
 
 

@@ -5,11 +5,12 @@ from typing import Any
 
 _ANY = object()
 _IDLE = ("speculation", "engine.speculation", "evaluation.speculation", "training.share_prefixes", "evaluation.erase")
-_IDLE += ("training.internalize",)  # which an experiment now does (experiments/internalize.py)
+_IDLE += ("training.internalize",)  # which an experiment now does (experiments/internalized/run.py)
 _GONE = {
     **dict.fromkeys(_IDLE, _ANY),
     **dict.fromkeys(("engine.far_at_most", "engine.clip_distance", "engine.spacing"), 0),
     "data.rule_shown": False,
+    "evaluation.sharpness": 1.0,
     "training.grokfast": None,
     "training.alignment": {"first": [], "second": [], "weight": 0.1},
 }

@@ -94,9 +94,10 @@ class DataConfig(Section):
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
     lengths: TrainedLengths = TrainedLengths()
     """Lengths to train on; by default those of the paper, which are the ranges S and M."""
-    style: Literal["direct", "rule_following"] = "direct"
-    """direct: the answer alone. rule_following: the prompt contains a rule, and the response executes it before the
-    answer (section 4). The test uses the same style."""
+    style: Literal["direct", "chat", "rule_following"] = "direct"
+    """direct: the answer alone. chat: the question as a user's message in the model's chat template, the answer as the
+    assistant's; ask such a model with benchmark.setting=chat. rule_following: the prompt contains a rule, and the
+    response executes it before the answer (section 4). The test uses the same style."""
     rules: RulesConfig = RulesConfig()
     """Which rules to follow, if style is rule_following."""
     variation: Variation = Variation()
@@ -156,6 +157,9 @@ class AdapterTrainingConfig(TrainingConfig):
     """Learning rate of the biases and slopes that parts add to attention scores; its schedule is that of the other
     parameters. It is large because biases and slopes must grow to the size of attention scores, about 1, whereas
     weights are about 0.01."""
+    gradient_checkpointing: bool = False
+    """Compute the activations of a layer again in the backward pass instead of keeping them: less memory, a third more
+    time."""
 
 
 class EvaluationConfig(Section):
@@ -210,8 +214,9 @@ class FinetuneConfig(RunConfig):
 
     @model_validator(mode="after")
     def _rules_with_plain_numbers(self) -> Self:
-        if self.data.style == "rule_following" and self.format != FormatConfig():
-            raise ValueError("rules are written with plain numbers: leave format out, or use data.style=direct")
+        if self.data.style != "direct" and self.format != FormatConfig():
+            what = "rules are" if self.data.style == "rule_following" else "chats are"
+            raise ValueError(f"{what} written with plain numbers: leave format out, or use data.style=direct")
         if self.data.style == "rule_following" and self.data.curriculum > 1:
             raise ValueError("data.curriculum needs direct answers: leave it out, or use data.style=direct")
         return self
@@ -241,6 +246,12 @@ class FinetuneConfig(RunConfig):
         if self.data.example_number == "drawn" and not (direct and all(one.answer is Integer for one in chosen(tasks))):
             what = "data.example_number=drawn needs direct answers that are integers"
             raise ValueError(f"{what}: use such data.tasks and data.style=direct, or leave example_number out")
+        return self
+
+    @model_validator(mode="after")
+    def _layers_that_can_be_computed_again(self) -> Self:
+        if self.training.gradient_checkpointing and self.parts:
+            raise ValueError("training.gradient_checkpointing computes layers without parts: leave one of them out")
         return self
 
     @property

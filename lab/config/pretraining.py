@@ -156,9 +156,6 @@ class LengthCurvesConfig(Section):
     """Numbers of digits to test at, inside and outside the training lengths."""
     problems_per_length: int = Field(default=100, ge=1)
     batch_size: int = Field(default=200, ge=1)
-    sharpness: float = Field(default=1, gt=0)
-    """Factor on the attention scores in the final test. In contexts longer than those of training, attention leaks to
-    the many additional keys; a factor slightly above 1 counters that."""
     while_training: DigitCounts = Field(default=[])
     """Lengths that are also measured at each validation, to plot scores against the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)

@@ -100,7 +100,7 @@ class GraftedLlama(LlamaForCausalLM):
         _check_that_it_has_no_weights(kind, part)
         part.attach(self)
         part.read(self.words, self.reverse)
-        self.parts = nn.ModuleDict(sorted([*self.parts.items(), (kind, part.train(self.training))]))
+        self.parts = nn.ModuleDict(dict(sorted([*self.parts.items(), (kind, part.train(self.training))])))
         self.set_attn_implementation(self._attention())
 
     def _remove(self, kind: str) -> None:
@@ -177,6 +177,7 @@ class GraftedLlama(LlamaForCausalLM):
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
+        cache: Cache | None = None,
         inputs_embeds: torch.Tensor | None = None,
         paths: Paths | None = None,
         part_inputs: dict[str, dict[str, torch.Tensor]] | None = None,
@@ -189,7 +190,8 @@ class GraftedLlama(LlamaForCausalLM):
             input_ids: (B, Q).
             attention_mask: (B, K), 0 for padding, or (B, 1, Q, K), True for visible keys.
             position_ids: (B, Q).
-            past_key_values: the cache.
+            past_key_values: the cache, as transformers calls it before 5.24.
+            cache: the cache, as transformers calls it from 5.24 on.
             inputs_embeds: not supported, because parts read tokens.
             paths: the paths of a tree; the mask and the inputs of parts then have a row for each row of the paths.
             part_inputs: the inputs of the parts by their kinds (`lab.trees.layout`). If not given, they are computed
@@ -200,6 +202,7 @@ class GraftedLlama(LlamaForCausalLM):
         """
         if inputs_embeds is not None:
             raise ModelError("a model with parts reads tokens: give input_ids, not inputs_embeds")
+        past_key_values = past_key_values if cache is None else cache
         seen = past_key_values.get_seq_length() if past_key_values is not None else 0
         given = self.entered(input_ids, attention_mask, position_ids, seen, paths, part_inputs)
         mask = given.mask
@@ -240,7 +243,9 @@ class GraftedLlama(LlamaForCausalLM):
             ids_BQ = ids_BQ if decided_BQ is None else decided_BQ
         inputs = inputs or {}
         if ids_BQ is None:
-            ids_BQ = seen + torch.arange(input_ids.shape[1], device=input_ids.device)[None]
+            padding_B1 = torch.tensor(left_padding(mask), device=input_ids.device)[:, None]
+            at_Q = seen + torch.arange(input_ids.shape[1], device=input_ids.device)
+            ids_BQ = (at_Q - padding_B1).clamp(min=0)
         hidden_BQD = self.model.embed_tokens(input_ids)
         for kind, part in self.parts.items():
             hidden_BQD = part.embedded(hidden_BQD, by_node(inputs.get(kind, {}), paths), ids_BQ)
@@ -267,8 +272,8 @@ class GraftedLlama(LlamaForCausalLM):
 
     def positions_of(self, ids_BQ: torch.Tensor, ids_BK: torch.Tensor) -> Positions:
         """How far apart tokens are, as the part says that decides their ids."""
-        deciding = [part for part in self.parts.values() if type(part).position_ids is not Part.position_ids]
-        return deciding[-1].positions(ids_BQ, ids_BK) if deciding else Positions.of(ids_BQ, ids_BK)
+        found = [one for part in self.parts.values() if (one := part.positions(ids_BQ, ids_BK)) is not None]
+        return found[-1] if found else Positions.of(ids_BQ, ids_BK)
 
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Adds the inputs of parts for the tokens in the forward pass. (`generate` requires the name kwargs.)"""

@@ -99,6 +99,8 @@ def change_parts(model: PreTrainedModel, changes: Mapping[str, Mapping[str, Any]
 
 
 def _check_that_it_reads_text(name: str, folder: Path) -> None:
+    if (folder / sources.SECOND_READING).is_file():
+        raise ModelError(f"{name}: only lab ask, lab.load, lab evaluate and lab export open a model of two readings")
     try:
         kind = json.loads((folder / "config.json").read_text()).get("model_type")
     except (OSError, ValueError):  # not a local model, or a damaged one, for which the loader has a better error

@@ -60,13 +60,17 @@ def zoo() -> dict[str, Path]:
 def resolve(name: str) -> str:
     """The folder that a name of the zoo stands for; other names stay as they are.
 
-    Raises ModelError if the name begins with zoo/ and neither the zoo nor the current folder has it.
+    Raises ModelError if the name begins with zoo/ and neither the zoo nor the current folder has it, or if the wheel
+    has only its card.
     """
     if not name.startswith(ZOO) or Path(name).exists():
         return name
     found = zoo()
     if name not in found:
         raise ModelError(f"{name}: the zoo has {', '.join(found) or 'no models'}")
+    if {path.name for path in found[name].iterdir()} == {"README.md"}:
+        where = f"copy checkpoints/{name} from a clone, and give that folder"
+        raise ModelError(f"{name}: its weights are too large for the wheel; {where}")
     return str(found[name])
 
 
@@ -86,6 +90,8 @@ def is_adder(path: Path) -> bool:
     return declared or (path / ADDER).is_file() or Run(path).command == "adder"
 
 
+SECOND_READING = "second_reading.json"
+"""The config of a model of two readings (`lab.second_reading`)."""
 BASE = "base.json"
 """The file beside exported adapters that names their base as the lab does. Their adapter_config.json names it as the
 hub does, where other programs find it; but what the hub has under that name was not rounded."""

@@ -140,9 +140,9 @@ class Part(nn.Module):
         they may be drawn with `rows.generator`."""
         return None
 
-    def positions(self, ids_BQ: torch.Tensor, ids_BK: torch.Tensor) -> Positions:
-        """How far apart tokens are by the ids of `position_ids`, which only a part that decides them is asked."""
-        return Positions.of(ids_BQ, ids_BK)
+    def positions(self, ids_BQ: torch.Tensor, ids_BK: torch.Tensor) -> Positions | None:
+        """How far apart tokens are by the ids of `position_ids`; None if it is the difference of their ids."""
+        return None
 
     @property
     def most_digits(self) -> int | None:

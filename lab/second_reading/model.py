@@ -168,12 +168,12 @@ class TwoReadings:
         asked_C = torch.stack([one.asked_BC[0].softmax(-1) for one in found]).mean(0)
         roles_TC = torch.stack([one.roles_BTC[0].softmax(-1) for one in found]).mean(0)
         joins_T = torch.stack([one.joins_BT[0].sigmoid() for one in found]).mean(0)
-        roles = [(text, ROLES[int(roles_TC[last].argmax())]) for text, last in self._numbers(tokens, runs, joins_T)]
-        chosen = [(text, 1 if role == "plus" else -1) for text, role in roles if role != "none"]
-        asked, chance = ASKED[1 + int(asked_C[1:].argmax())], float(1 - asked_C[0])
-        if len(chosen) < 2 or (asked == "distance" and len(chosen) > 2):
-            return chance, None
-        return chance, Question(asked, tuple(text for text, _ in chosen), tuple(sign for _, sign in chosen))
+        numbers, asked = self._numbers(tokens, runs, joins_T), ASKED[1 + int(asked_C[1:].argmax())]
+        roles = decided(asked, roles_TC[[last for _, last in numbers]])
+        chosen = [(text, role) for (text, _), role in zip(numbers, roles, strict=True) if role != "none"]
+        signs = tuple(1 if role == "plus" else -1 for _, role in chosen)
+        question = Question(asked, tuple(text for text, _ in chosen), signs) if len(chosen) > 1 else None
+        return float(1 - asked_C[0]), question
 
     def _runs(self, tokens: list[int]) -> tuple[list[tuple[int, int, int]], list[int]]:
         """The runs of digits, each as its first token, its last token, and its last token among those that are shown
@@ -221,3 +221,24 @@ class TwoReadings:
         found = self.second(grid([(operation, first, second)])).logits_NPV[0].argmax(-1)
         signs = "".join(SIGNS[int(sign)] for sign in found.flip(0))
         return signs[0] if operation == "compare" else re.sub("[^0-9]", "0", signs)
+
+
+def decided(asked: str, roles_AC: torch.Tensor) -> list[str]:
+    """The most likely roles of A numbers that make sense: something is asked of at least two numbers, a distance of
+    exactly two, and at least one number of a sum is added.
+
+    Args:
+        asked: one of ASKED, not "none".
+        roles_AC: the probabilities of ROLES.
+    """
+    none, plus = ROLES.index("none"), ROLES.index("plus")
+    roles_A, likeliest = roles_AC.argmax(-1), (1 - roles_AC[:, none]).argsort(descending=True)[:2]
+    if asked == "distance":
+        roles_A = torch.full_like(roles_A, none)
+    for number in likeliest:
+        if roles_A[number] == none and (asked == "distance" or (roles_A != none).sum() < 2):
+            roles_A[number] = 1 + roles_AC[number, 1:].argmax()
+    chosen = (roles_A != none).nonzero()[:, 0]
+    if asked == "sum" and len(chosen) and not (roles_A == plus).any():
+        roles_A[chosen[roles_AC[chosen, plus].argmax()]] = plus
+    return [ROLES[role] for role in roles_A.tolist()]

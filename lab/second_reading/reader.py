@@ -75,7 +75,7 @@ class Reader(nn.Module):
         """
         super().__init__()
         self.heads = heads
-        self.inward = nn.Sequential(nn.Dropout(dropout), nn.Linear(len(LAYERS) * width, size))
+        self.inward, self.dropout = nn.Linear(len(LAYERS) * width, size), dropout
         self.from_end = nn.Embedding(FARTHEST + 1, size)
         self.again = nn.Embedding(2, size)
         """For whether a token's word comes again."""
@@ -103,7 +103,8 @@ class Reader(nn.Module):
         """
         at_T = torch.arange(states_BTLD.shape[1])
         from_end_BT = lengths_B[:, None] - 1 - at_T
-        hidden_BTE = self.inward(_normed(states_BTLD).flatten(2)) + self.from_end(from_end_BT.clamp(0, FARTHEST))
+        hidden_BTE = self.inward(self._dropped(_normed(states_BTLD).flatten(2)))
+        hidden_BTE = hidden_BTE + self.from_end(from_end_BT.clamp(0, FARTHEST))
         later_TT = at_T[:, None] < at_T
         same_BTT = (words_BT[:, :, None] == words_BT[:, None]) & (words_BT >= 0)[:, None] & (at_T[:, None] != at_T)
         hidden_BTE = hidden_BTE + self.again((same_BTT & later_TT).any(-1).long())
@@ -116,6 +117,11 @@ class Reader(nn.Module):
         hidden_BTE = self.norm(hidden_BTE)
         last_BE = hidden_BTE[torch.arange(len(lengths_B)), lengths_B - 1]
         return Found(self.asked(last_BE), self.roles(hidden_BTE), self.joins(hidden_BTE)[..., 0])
+
+    def _dropped(self, states_BTX: torch.Tensor) -> torch.Tensor:
+        """In training, states without some of their entries, the same ones for all tokens of a text."""
+        kept = functional.dropout(torch.ones_like(states_BTX[:, :1]), self.dropout, self.training)
+        return states_BTX * kept if self.training else states_BTX
 
 
 def _normed(states: torch.Tensor) -> torch.Tensor:

@@ -17,11 +17,12 @@ from safetensors.torch import load_file, save_file
 from lab.config.schema import ModelConfig, Section
 from lab.errors import ModelError, mistakes
 from lab.models import pretrained
+from lab.models.sources import SECOND_READING
 from lab.second_reading.adapted import SecondReading
 from lab.second_reading.model import TwoReadings
 from lab.second_reading.reader import Reader
 
-CONFIG, ADAPTERS, READERS = "second_reading.json", "second_reading.safetensors", "readers.safetensors"
+CONFIG, ADAPTERS, READERS = SECOND_READING, "second_reading.safetensors", "readers.safetensors"
 
 
 class Config(Section):
@@ -67,7 +68,7 @@ def _small(parts: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def load(folder: Path, dtype: Literal["auto", "float32", "bfloat16"] = "float32") -> TwoReadings:
     """The model in `folder`, on the CPU. Raises ModelError, in one line, if a file is missing or damaged, or if the
     pretrained model is not available."""
-    config = _config(folder)
+    config = read_config(folder)
     model, tokenizer = pretrained.load(ModelConfig(name=config.base, dtype=dtype, device="cpu"))
     return assembled(folder, config, model.eval().requires_grad_(False), tokenizer)
 
@@ -86,7 +87,8 @@ def assembled(folder: Path, config: Config, model: Any, tokenizer: Any) -> TwoRe
     return TwoReadings(model, tokenizer, readers, second.eval(), config.threshold, config.likely)
 
 
-def _config(folder: Path) -> Config:
+def read_config(folder: Path) -> Config:
+    """Raises ModelError, in one line, if the config is damaged."""
     try:
         return Config.model_validate_json((folder / CONFIG).read_text())
     except ValidationError as error:

@@ -1,6 +1,7 @@
-"""The findings: pages below experiments/findings/, each with front matter that says what was found, and on what.
+"""The findings: folders of experiments/, each with a page whose front matter says what was found, and on what.
 
-experiments/findings/<slug>/README.md      front matter between two lines of ---, then the page
+experiments/<slug>/README.md      front matter between two lines of ---, then the page
+experiments/<slug>/results.csv    what was measured; figure.svg is drawn from it
 """
 
 import re
@@ -15,6 +16,8 @@ from lab.config.schema import Section
 from lab.errors import RunError, mistakes
 
 _PAGE = re.compile(r"\A---\n(.*?\n)---\n(.*)\Z", re.DOTALL)
+_SLOT = re.compile(r"<!--.*?-->")
+"""The marks around the numbers that are computed from the data (experiments/rendering/)."""
 
 Group = Literal["length", "pretrained", "circuits", "tokens and formats", "rules", "adders", "speed"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -46,8 +49,8 @@ class Finding(Section):
     device: str
     date: date
     commands: Annotated[list[str], Field(min_length=1)]
-    artefacts: Annotated[list[str], Field(min_length=1)]
-    """Files that contain or produce the evidence, relative to the root of the repository."""
+    artefacts: list[str] = Field(default_factory=list)
+    """Files outside the page's folder that contain or produce the evidence, relative to the root of the repository."""
     headline: str
     """The key figure."""
 
@@ -64,7 +67,7 @@ class Page(NamedTuple):
 def read(path: Path) -> Page:
     """The page at `path`. Raises `RunError` with a line for each problem if its front matter cannot be used."""
     try:
-        parts = _PAGE.match(path.read_text(encoding="utf-8"))
+        parts = _PAGE.match(_SLOT.sub("", path.read_text(encoding="utf-8")))
         if not parts:
             raise RunError(f"{path}: should begin with front matter between two lines of ---")
         return Page(path, Finding.model_validate(yaml.safe_load(parts[1])), parts[2])
@@ -76,5 +79,10 @@ def read(path: Path) -> Page:
 
 def findings(folder: Path) -> list[Page]:
     """The findings below `folder`, sorted by group and id. Raises `RunError` as `read` does."""
-    pages = [read(path) for path in folder.glob("findings/*/README.md")]
+    pages = [read(path) for path in folder.glob("*/README.md") if _is_finding(path)]
     return sorted(pages, key=lambda page: (GROUPS.index(page.finding.group), page.finding.id))
+
+
+def _is_finding(page: Path) -> bool:
+    """Whether a page has front matter; other folders are no findings yet."""
+    return page.read_text(encoding="utf-8", errors="replace").startswith("---\n")

@@ -24,7 +24,7 @@ class AfterPassage:
         self.share, self.text = share, docstrings(TRAINING)
 
     def __call__(self, item: Example, seed: int) -> Example:
-        return item._replace(prompt=self._passage(seed) + item.prompt)
+        return item._replace(prompt=self._passage(seed) + item.raw)
 
     def _passage(self, seed: int) -> str:
         """A passage and a break, or the empty string. Sometimes nothing of the passage is left but the break."""

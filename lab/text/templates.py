@@ -36,7 +36,7 @@ designs, and no design was chosen on them either."""
 def worded(template: str, item: Example) -> Example:
     """An example of integer addition, rewritten in the words of a template."""
     before, between, after = around_operands(item.problem)
-    a, _, b = item.prompt.removeprefix(before).removesuffix(after).partition(between)
+    a, _, b = item.raw.removeprefix(before).removesuffix(after).partition(between)
     return Example(template.format(a=a, b=b), item.completion, item.problem)
 
 

@@ -12,7 +12,7 @@ from lab.adders.spec import load
 from lab.errors import ModelError, TaskError
 
 ROOT = Path(__file__).parents[2]
-RECORD = ROOT / "experiments" / "results" / "adder_47.json"
+RECORD = ROOT / "experiments" / "plain-adder" / "adder_47.json"
 
 
 def test_digits_are_found_by_the_templates():

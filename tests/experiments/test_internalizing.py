@@ -4,8 +4,8 @@ import math
 from collections import Counter
 
 import pytest
-from shared.internalizing import Removal, ShorterTraces, internalizing
 
+from experiments.shared.internalizing import Removal, ShorterTraces, internalizing
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
 from lab.numbers.sampling import Problem

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.wild.assemble import lower
 from experiments.wild.cases import CELLS, cases
 from experiments.wild.digits import drawn, expected
 from experiments.wild.problems import UNKNOWN, Prompt, group, meaning
@@ -144,3 +145,12 @@ def test_only_the_last_mention_of_a_number_counts() -> None:
         marked = [prompt.text[atom.start : atom.end] for atom in prompt.atoms if atom.role > 0]
         assert len(marked) <= 4
         assert all(atom.role in (UNKNOWN, 0, 1, 2) for atom in prompt.atoms)
+
+
+def test_adapters_that_are_cut_to_their_own_rank_add_the_same_and_to_a_lower_rank_nearly() -> None:
+    torch.manual_seed(0)
+    up, down = torch.randn(30, 4), torch.randn(4, 20)
+    down[3] *= 1e-3
+    whole, less = (torch.matmul(*lower(up, down, rank)) for rank in (4, 3))
+    torch.testing.assert_close(whole, up @ down, atol=1e-5, rtol=1e-4)
+    assert 0 < (less - up @ down).norm() / (up @ down).norm() < 1e-2

@@ -209,9 +209,7 @@ def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy
     torch.testing.assert_close(faded, hidden(ids).logits)
 
 
-@pytest.mark.parametrize(
-    ("swap", "message"), [("coupled", "far=seen"), ("places", "has weights"), (None, "have parts")]
-)
+@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far=seen"), (None, "have parts")])
 def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, swap, message):
     model = load(toy_model, SWAPS[swap] if swap else Swap())[0]
     with pytest.raises(ModelError, match=message):
@@ -244,8 +242,8 @@ def test_hints_do_not_end_a_run(toy_model):
 def test_alibi_takes_away_slope_times_distance(toy_model):
     model, _ = load(toy_model, SWAPS["alibi"])
     states = torch.zeros(1, 3, 32)
-    inputs = model.part_inputs([[5, 6, 7]]).parts["alibi"]
-    act = model.parts["alibi"].act(inputs, Step(states, model.model.rotary_emb, training=False))
+    positions = model.positions_of(**model.part_inputs([[5, 6, 7]]).parts["positions"])
+    act = model.parts["alibi"].act({}, Step(states, model.model.rotary_emb, False, positions=positions))
     hidden = torch.finfo(torch.float32).min
     bias = act.shared(torch.where(visible_keys(torch.tensor([[5, 6, 7]]), None, 0), 0.0, hidden))
     slopes = [2**-2, 2**-4, 2**-6, 2**-8]

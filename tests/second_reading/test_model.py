@@ -5,7 +5,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from lab.errors import TaskError
-from lab.second_reading.model import LONGEST_COMPUTED, Continuation, Question, TwoReadings
+from lab.second_reading.model import LONGEST_COMPUTED, Continuation, Question, TwoReadings, decided
 from tests.second_reading.conftest import Characters
 
 TEXTS = ("12 and 30 make ", "My name is ", "In 1914 and 1918 ", "x,y\n1,2,")
@@ -35,11 +35,10 @@ def test_every_text_has_the_untouched_models_logits(llama: LlamaForCausalLM, mod
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize(("asked", "role"), [("none", "plus"), ("sum", "none")])
-def test_where_nothing_is_asked_or_of_no_number_the_untouched_model_writes_alone(
-    llama: LlamaForCausalLM, model_that_finds: Finds, text: str, asked: str, role: str
+def test_where_nothing_is_asked_the_untouched_model_writes_alone(
+    llama: LlamaForCausalLM, model_that_finds: Finds, text: str
 ) -> None:
-    made = continued(model_that_finds(asked, role), text)
+    made = continued(model_that_finds("none", "plus"), text)
     assert not made.computed
     assert made.tokens == plainly(llama, text, 12)
 
@@ -70,12 +69,25 @@ def test_the_reader_is_shown_the_first_digits_of_a_number_and_the_second_reading
     assert "".join(map(chr, shown)) == "123456 and 42 x"
     assert [(first, last) for first, last, _ in runs] == [(0, 12), (18, 19)]
     _, question = two.read(tokens)
-    assert question == Question("sum", ("1234567890123", "42"), (-1, -1))
+    assert question == Question("sum", ("1234567890123", "42"), (1, -1))
 
 
-def test_a_distance_of_three_numbers_is_not_computed(model_that_finds: Finds) -> None:
-    _, question = model_that_finds("distance", "plus").read(Characters().encode("1 and 2 and 3 x"))
-    assert question is None
+@pytest.mark.parametrize(
+    ("asked", "chances", "roles"),
+    [
+        ("sum", [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], ["plus", "minus"]),
+        ("sum", [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.6, 0.1, 0.3]], ["none", "plus", "minus"]),
+        ("sum", [[0.0, 0.1, 0.9], [0.0, 0.4, 0.6]], ["minus", "plus"]),
+        ("sum", [[0.0, 1.0, 0.0]] * 3, ["plus"] * 3),
+        ("distance", [[0.1, 0.9, 0.0], [0.2, 0.8, 0.0], [0.3, 0.7, 0.0]], ["plus", "plus", "none"]),
+        ("larger", [[0.9, 0.1, 0.0], [0.8, 0.2, 0.0], [0.7, 0.0, 0.3]], ["none", "plus", "minus"]),
+        ("larger", [[0.0, 1.0, 0.0]], ["plus"]),
+    ],
+)
+def test_roles_are_the_most_likely_ones_that_make_sense(
+    asked: str, chances: list[list[float]], roles: list[str]
+) -> None:
+    assert decided(asked, torch.tensor(chances)) == roles
 
 
 def test_a_number_that_is_too_long_is_refused(model_that_finds: Finds) -> None:

@@ -7,8 +7,10 @@ import torch
 from transformers import LlamaForCausalLM
 
 from lab.config.evaluation import LocalEngineConfig
+from lab.config.schema import ModelConfig
 from lab.engines.engine import Request, Sampling
 from lab.errors import ConfigError, ModelError
+from lab.models import loading
 from lab.second_reading import engine, saving
 from lab.second_reading.adapted import SecondReading, grid
 from lab.second_reading.reader import Reader
@@ -74,6 +76,11 @@ def test_a_temperature_is_refused(folder: Path) -> None:
 
 def test_other_folders_are_left_to_other_engines(tmp_path: Path) -> None:
     assert engine.opened(local(tmp_path)) is None
+
+
+def test_commands_that_train_or_probe_refuse_such_a_folder(folder: Path) -> None:
+    with pytest.raises(ModelError, match=r"^\S+: only lab ask, lab\.load, lab evaluate and lab export open"):
+        loading.load(ModelConfig(name=str(folder)))
 
 
 def test_a_setting_of_other_models_is_refused(folder: Path) -> None:

@@ -39,7 +39,10 @@ def window(chromium) -> tuple[Any, list[str]]:
     page.set_default_timeout(60_000)  # on a busy machine
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else complaints.append(asked.url))
+    page.on(
+        "request",
+        lambda asked: None if asked.url.startswith(("file:", "data:", "blob:")) else complaints.append(asked.url),
+    )
     return page, complaints
 
 
@@ -365,7 +368,6 @@ def test_wrong_missing_and_surplus_digits_are_marked_and_a_long_text_is_shown_wh
         ("11/2", "1/12", [" 1/12", "11/ 2"]),
         ("1.25e4", "1.5e10", ["1.5 e10", "1.25e 4"]),
         ("1/2", "12", None),
-        ("", "12", ["12", "  "]),
     ],
 )
 def test_digits_stand_in_columns_as_digit_match_aligns_them(open_page, given_text, truth, expected):
@@ -487,7 +489,7 @@ def compared(tmp_path_factory) -> str:
 
 def test_two_runs_on_the_same_problems_are_compared_problem_by_problem(open_page, compared):
     page = open_page("compare", compared)
-    offered = page.get_by_label("First").locator("option").all_inner_texts()
+    offered = page.get_by_label("First", exact=True).locator("option").all_inner_texts()
     assert offered == ["after", "before", "failing"]
     choose(page, "First", "before")
     whole = Difference(both=11, gained=9, lost=1, neither=19)
@@ -511,8 +513,8 @@ def test_before_a_training_comes_before_after_it(open_page, tmp_path):
     write_run(tmp_path, "a_plain", NUPA, samples=answers)
     write_run(tmp_path, "tuned", NUPA, samples_before=answers, samples_after=answers)
     page = open_page("compare", report([tmp_path], tmp_path / "report").as_uri())
-    assert page.get_by_label("First").input_value() == "tuned, before"
-    assert page.get_by_label("Second").input_value() == "tuned, after"
+    assert page.get_by_label("First", exact=True).input_value() == "tuned, before"
+    assert page.get_by_label("Second", exact=True).input_value() == "tuned, after"
 
 
 def test_a_question_without_an_answer_is_not_compared_as_a_wrong_one(open_page, compared):
@@ -534,7 +536,7 @@ def test_a_run_links_to_its_comparison(open_page, compared):
     page = open_page("run/before", compared)
     page.get_by_role("link", name="compare", exact=True).click()
     page.wait_for_function(READY)
-    assert page.get_by_label("First").input_value() == "before"
+    assert page.get_by_label("First", exact=True).input_value() == "before"
     go(page, "run/elsewhere")
     assert page.get_by_role("link", name="compare", exact=True).count() == 0
 

@@ -1,13 +1,23 @@
 """A rule for each task, as phases that share what tasks have in common."""
 
-from experiments.nupa.rules import counting, division, output, places, products, scientific
+from experiments.nupa.rules import (
+    counting,
+    cross_products,
+    division,
+    output,
+    places,
+    pointed_products,
+    powers,
+    products,
+    scientific,
+)
 from experiments.nupa.rules.phases import LOOKS, PHASES, STARTS
 from experiments.nupa.tape import Line, Looks, View, Written, executed
 from lab.errors import RuleError
 from lab.numbers.sampling import Problem
 
 OPERATOR = Looks.at("operator")
-MODULES = (counting, division, output, places, products, scientific)
+MODULES = (counting, cross_products, division, output, places, pointed_products, powers, products, scientific)
 TASKS = tuple(operator.strip("<>") for operator in STARTS)
 """The tasks that have a rule."""
 

@@ -25,14 +25,22 @@ from experiments.nupa.rules.phases import (
 from experiments.nupa.tape import BLANK, SAME
 
 MARK, PASSED, ABOVE, TRAILING = "x", "n", "above", "zeros"
-GOALS = {"length": "mark", "count": "mark", "scientific": "gauge", "digit": "number", "figures": "number"}
+GOALS = {"length": "mark", "count": "mark", "scientific": "gauge", "digit": "number", "figures": "number",
+         "point": "number_decimals"}  # fmt: skip
 """What is to be done, and the first phase of it."""
+INDEXED = {"digit": "find", "figures": "seek", "point": "ascend_digits"}
+"""What comes after the index."""
 
 
 @starts(*(f"{name}_{kind}" for name in ("length", "get_digit", "to_scient", "sig") for kind in ("integer", "float")))
 def start(view: View) -> Line:
     name = view.operator.strip("<>").rpartition("_")[0]
     return down(low, {"get_digit": "digit", "to_scient": "scientific", "sig": "figures"}.get(name, name))
+
+
+@starts("to_float_scientific")
+def start_point(view: View) -> Line:
+    return down(low, "point")
 
 
 @starts("count_integer")
@@ -112,8 +120,8 @@ def again(view: View) -> Line:
     return down(count, "0") if empty(view) else up(again)
 
 
-# The digit at a position: digits are numbered from the left, from 1 on, first the ones of their numbers, then the tens, then
-# the hundreds
+# The digit at a position: digits are numbered from the left, from 1 on; first the ones of their numbers, then the tens,
+# then the hundreds
 
 
 @phase("a b ones")
@@ -121,6 +129,15 @@ def number(view: View) -> Line:
     """Marks all digits, and takes the ones digit of the position with it from place 0 on."""
     wanted = view.b if view.ones else view.state[0]
     return down(index, "0", wanted) if view.a == BLANK else up(number, wanted, cell=(MARK,))
+
+
+@phase("a c ones")
+def number_decimals(view: View) -> Line:
+    """Like `number`, for the decimals alone, with the exponent in place of the position."""
+    wanted = view.asked[2] if view.ones else view.state[0]
+    if view.a == BLANK:
+        return down(index, "0", wanted)
+    return up(number_decimals, wanted, cell=() if view.ones else (MARK,))
 
 
 @phase("0 1")
@@ -143,7 +160,7 @@ def indexed(view: View) -> Line:
     goal, walks = view.cell[0], value(view.cell[1]) + 1
     if walks < 3:
         return up(reach, str(walks), cell=(SAME, str(walks)))
-    return up(PHASES["find" if goal == "digit" else "seek"], cell=(SAME, BLANK))
+    return up(PHASES[INDEXED[goal]], cell=(SAME, BLANK))
 
 
 @phase("ones")
@@ -152,11 +169,11 @@ def reach(view: View) -> Line:
     return up(take if view.ones else reach, view.state[0])
 
 
-@phase("a b")
+@phase("a b c")
 def take(view: View) -> Line:
     if view.state[0] == "2":
         return up(take, "1")
-    return go_with(within(view, written(view.b)))
+    return go_with(within(view, written(view.asked[2] if view.b == BLANK else view.b)))
 
 
 @phase("a")
@@ -177,8 +194,8 @@ def find(view: View) -> Line:
 
 @phase("a 1 ones")
 def seek(view: View) -> Line:
-    """Goes up to the last figure, leaves out the digits below it, and rounds it. The state: the digit below, and whether
-    the ones digit has passed."""
+    """Goes up to the last figure, leaves out the digits below it, and rounds it. The state: the digit below, and
+    whether the ones digit has passed."""
     before, above = view.state[:2]
     if view.a == BLANK:
         return down(count, "0")
@@ -216,3 +233,26 @@ def gauge(view: View) -> Line:
     trailing = TRAILING if trailing == TRAILING and view.a == "0" else BLANK
     cell = (_mark(above), PASSED if trailing == TRAILING else BLANK, view.a)
     return up(gauge, trailing, ABOVE if view.ones else above, cell=cell)
+
+
+@phase("ones")
+def ascend_digits(view: View) -> Line:
+    return stay(before_point) if view.ones else up(ascend_digits)
+
+
+@phase("a 1")
+def before_point(view: View) -> Line:
+    """Writes the digits, with a point after the one that was not passed over."""
+    if view.cell[1] == PASSED:
+        return down(before_point, wrote=(view.a,))
+    return down(after_point, wrote=(view.a, "."))
+
+
+@phase("a")
+def after_point(view: View) -> Line:
+    return stop("0") if view.a == BLANK else down(to_the_end, wrote=(view.a,))
+
+
+@phase("a")
+def to_the_end(view: View) -> Line:
+    return stop() if view.a == BLANK else down(to_the_end, wrote=(view.a,))

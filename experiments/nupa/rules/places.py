@@ -91,4 +91,8 @@ def smaller(view: View) -> Line:
     return up(smaller, view.state[0] if a == b else "a" if a < b else "b")
 
 
-FIRST = {"larger": ("a",), "smaller": ("a",), **dict.fromkeys(("add", "sub", "digit_max", "digit_min", "digit_add"), ("0",))}  # fmt: skip
+FIRST = {
+    **dict.fromkeys(("add", "sub", "digit_max", "digit_min", "digit_add"), ("0",)),
+    **dict.fromkeys(("larger", "smaller"), ("a",)),
+}
+"""The state in which each phase begins: no carry; the first number, in case they are equal."""

@@ -1,7 +1,8 @@
 """Products: for each digit of the second number, from the ones on, adds that many times the first number to the total.
 
-Cells hold the digit of the total and, from the first walk on, that of the first number, which each walk leaves one place
-higher than it found it. So the digit of the second number, at the lowest place of this walk, meets the right places.
+Cells hold the digit of the total and, from the first walk on, that of the first number, which each walk leaves one
+place higher than it found it. So the digit of the second number, at the lowest place of this walk, meets the right
+places.
 """
 
 from experiments.nupa.rules.output import drop

@@ -1,4 +1,4 @@
-"""Writes scientific notation, from the highest digit down. The exponent's digits stand below the number (`counting`)."""
+"""Writes scientific notation, from the highest digit down. The digits of the exponent stand below it (`counting`)."""
 
 from experiments.nupa.rules.counting import PASSED, below, digits
 from experiments.nupa.rules.phases import Line, View, down, phase, stay, stop, up

@@ -120,4 +120,4 @@ def death(code: int | None) -> str:
     if code is not None and code < 0:
         names = {each.value: each.name for each in signal.Signals}
         return f"its process died of {names.get(-code, f'signal {-code}')}"
-    return "its process ended itself"
+    return "its process ended itself" if code is not None else "its process closed the channel to the lab"

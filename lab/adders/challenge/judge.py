@@ -60,7 +60,8 @@ class Trial:
         """Applies all rules. Raises Misbehaved."""
         found = self.ask("encode", pairs=[*self.practice, *pairs])
         self.category, self.seeds = found.get("category"), found.get("seeds")
-        vocabulary, length = found.get("VOCAB_SIZE"), found.get("MAX_OUTPUT_LEN")
+        vocabulary: Any = found.get("VOCAB_SIZE")
+        length: Any = found.get("MAX_OUTPUT_LEN")
         for name, size, most in (
             ("VOCAB_SIZE", vocabulary, LARGEST_VOCABULARY), ("MAX_OUTPUT_LEN", length, LONGEST_ANSWER),
         ):  # fmt: skip
@@ -76,8 +77,8 @@ class Trial:
         self.parameters = found.get("parameters")
         if found.get("objection"):
             raise Misbehaved(found["objection"])
-        outputs = found.get("outputs")
-        for output in listed(outputs, len(pairs)):
+        outputs = listed(found.get("outputs"), len(pairs))
+        for output in outputs:
             check_tokens(output, length, length, LARGEST_VOCABULARY, "the model", least=-1)
         whole = [place for place, output in enumerate(outputs) if min(output) >= 0]
         found = self.ask("decode", outputs=[outputs[place] for place in whole])

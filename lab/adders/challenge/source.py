@@ -53,7 +53,7 @@ def facts(source: str) -> dict[str, Any]:
     doc = (ast.get_docstring(tree) or "").lower()
     stated = dict(re.findall(r"^\s*(category|seeds):[ .]*(.*?)[ .]*$", doc, re.MULTILINE))
     for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets) == "CATEGORY":
+        if isinstance(node, ast.Assign) and [*map(ast.unparse, node.targets)] == ["CATEGORY"]:
             stated["category"] = getattr(node.value, "value", None)
     category, seeds = stated.get("category"), stated.get("seeds", "")
     return {

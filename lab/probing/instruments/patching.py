@@ -6,7 +6,7 @@ stream, at tokens with a role for column k or at all tokens. Heads are also patc
 follows from two digits may not change if only one head is patched.
 
 Patches share passes: a batch contains the base's rows once for each of several patches, begins at the first layer that
-one of them changes, and ends at q_k. The results equal those of one pass per patch (`experiments/speed_patching.py`
+one of them changes, and ends at q_k. The results equal those of one pass per patch (`benchmarks/speed_patching.py`
 compares them with TransformerLens' own sweep).
 
 Shapes: B pairs (each in both directions), P patches, C patches of one pass, T tokens, H heads, Z width of a head.

@@ -7,7 +7,7 @@ const estimateIn = (cell, metric, reading) => cell?.[cell.length > 1 ? DATA.read
 /** The series to show first: undamaged runs with the most tasks by range, or else just the first series. */
 function telling() {
   const rank = (one) => (one.run?.status === "damaged" ? -2 : one.breadth), best = [...SERIES.values()].sort((a, b) => rank(b) - rank(a));
-  return best.slice(0, rank(best[0]) > 0 ? 2 : 1).map((one) => one.label);
+  return best.filter((one, place) => !place || (place < 2 && rank(one) > 0)).map((one) => one.label);
 }
 
 async function performance(_, chosen) {
@@ -45,8 +45,8 @@ function lengths(series, tasks, metric, reading) {
 /** The mean of cells that all models have, weighted by their problems; null if they have none. */
 function pooled(one, task, series, metric, reading) {
   const cells = (model) => DATA.ranges.map((name) => estimateIn(model.ranges[task]?.[name], metric, reading)), all = series.map(cells);
-  const shared = cells(one).filter((_, at) => all.every((found) => found[at]?.[3])), n = shared.reduce((sum, cell) => sum + cell[3], 0);
-  return n ? [shared.reduce((sum, cell) => sum + cell[0] * cell[3], 0) / n, null, null, n] : null;
+  const shared = cells(one).filter((_, at) => all.every((found) => found[at])), weight = (cell) => cell[3] ?? 1, n = shared.reduce((sum, cell) => sum + weight(cell), 0);
+  return n ? [shared.reduce((sum, cell) => sum + cell[0] * weight(cell), 0) / n, null, null, shared.every((cell) => cell[3]) ? n : null] : null;
 }
 const strength = (found, metric) => (found == null ? null : metric === "dlength" ? 1 / (1 + found[0]) : found[0]);
 
@@ -79,7 +79,7 @@ async function errors([first], tasks) {
 /** The chosen models, best first: exact match over all problems of the tasks that all of them were asked. */
 function ranking(series, tasks, reading) {
   const rows = series.map((one) => {
-    const cells = tasks.map((task) => pooled(one, task, series, "exact_match", reading)).filter(Boolean), n = cells.reduce((sum, cell) => sum + cell[3], 0);
+    const cells = tasks.map((task) => pooled(one, task, series, "exact_match", reading)).filter((cell) => cell?.[3]), n = cells.reduce((sum, cell) => sum + cell[3], 0);
     return [one.label, cells.reduce((sum, cell) => sum + cell[0] * cell[3], 0) / n, n];
   }).filter(([, , n]) => n).sort((a, b) => b[1] - a[1]);
   return rows.length ? grid(`Ranking: exact match (95 % interval), ${reading} reading, over what all of them were asked`, ["model", "exact match", "n"], rows.map(([label, value, n]) => [label, said([value, ...wilson(value, n), null], "exact_match"), n])) : null;
