@@ -138,7 +138,7 @@ def test_the_command_measures_pairs_of_a_task_that_are_no_sums_of_integers(tmp_p
         (['pairs.task=""', "pairs.file=nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
         (['pairs.task=""'], "give a task, such as max_float, or a file of pairs"),
         (["pairs.task=add_float", "instruments=[alignment]"], "alignment take sums and no pairs"),
-        (["pairs.task=add_float", "pairs.template={a}+{b}="], "is asked in its own notation: leave it out"),
+        (["pairs.task=add_float", 'pairs.template="{a}+{b}="'], "is asked in its own notation: leave it out"),
     ],
 )
 def test_pairs_that_cannot_be_are_refused_in_one_line_before_anything_is_written(changes, message, tmp_path, capsys):

@@ -77,7 +77,7 @@ def measure(
     subject: Subject, pairs: Contrasting, group: Group, place: str = EVERYWHERE, batch_size: int = BATCH, seed: int = 0
 ) -> Measured:
     """The effects of a group, of each member alone, of the group without each member, and of random groups of as many
-    heads; axes direction, patched. Raises the same errors as `patching.patch`, and TaskError for an empty group."""
+    other heads; axes direction, patched. Raises the same errors as `patching.patch`, and TaskError for an empty group."""
     if not group:
         raise TaskError("an empty group has no effect to measure")
     answered = Answered.of_right_pairs(subject, pairs, batch_size)
@@ -86,8 +86,10 @@ def measure(
         patched |= {f"without {one}": tuple(other for other in group if other != one) for one in group}
     heads = [one for one in subject.components if one.kind == "head"]
     for draw in range(RANDOM):
-        chosen = np.random.Generator(philox("groups", seed, draw)).permutation(len(heads))[: len(group)]
-        patched[f"random {draw}"] = tuple(sorted(heads[one] for one in chosen))
+        drawn = np.random.Generator(philox("groups", seed, draw)).permutation(len(heads)).tolist()
+        others = [heads[one] for one in drawn if heads[one] not in group]
+        # a group of most heads has fewer others than members
+        patched[f"random {draw}"] = tuple(sorted([*others, *group][: len(group)]))
     patches = [Patch(tuple(sorted(one)), place) for one in patched.values()]
     found = margins(answered, patches, batch_size)
     return answered.effects("effect of a group", {"patched": list(patched)}, found).effect
