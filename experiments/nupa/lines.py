@@ -27,7 +27,24 @@ EASY, HARD = 20, 240
 """How many questions of each task and length the lines of training are taken from, by how far its test goes."""
 EVENNESS = 0.7
 """How much more often phases with more different lines are drawn: 0 for equally often, 1 in proportion."""
-SIGNS = ("a", "b", "zeros", "x", "n", "above", "equal", "less", "more", "nothing", "decimal", "moving", ".", "e", "/")
+SIGNS = (
+    "a",
+    "b",
+    "zeros",
+    "x",
+    "n",
+    "above",
+    "equal",
+    "less",
+    "more",
+    "nothing",
+    "decimal",
+    "moving",
+    "below",
+    ".",
+    "e",
+    "/",
+)
 """The words of states, cells and answers that are neither digits nor the names of phases."""
 GOALS = ("length", "count", "scientific", "digit", "figures")
 

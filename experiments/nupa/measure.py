@@ -147,9 +147,8 @@ def main(arguments: list[str]) -> None:
     names = given["tasks"].split(",") if "tasks" in given else TASKS
     ranges = given.get("ranges", "S,M,L,XL").split(",")
     writer = Writer(NumberLlama.from_pretrained(run / "model").eval())
-    rows = []
     for name in names:
-        task = ALL[name]
+        task, rows = ALL[name], []
         shown = [name]
         for of in ranges:
             cells = [Cell(task, n) for n in task.difficulty.ranges[of] if n in task.tested_lengths]
@@ -168,10 +167,10 @@ def main(arguments: list[str]) -> None:
                     print(f"  {one.problem.a} {one.problem.b}: {' '.join(view.words)} = {wrote}, not "
                           f"{' '.join(step(view).words)}")  # fmt: skip
                     break
+        if "out" in given:
+            with Path(given["out"]).open("a", newline="") as file:
+                csv.writer(file).writerows(rows)
         print(*shown, f"({len(writer.known):,} different lines)", sep="  ", flush=True)
-    if "out" in given:
-        with Path(given["out"]).open("a", newline="") as file:
-            csv.writer(file).writerows(rows)
 
 
 if __name__ == "__main__":
