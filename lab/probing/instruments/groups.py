@@ -77,8 +77,10 @@ def measure(
     subject: Subject, pairs: Contrasting, group: Group, place: str = EVERYWHERE, batch_size: int = BATCH, seed: int = 0
 ) -> Measured:
     """The effects of a group, of each member alone, of the group without each member, and of random groups of as many
-    other heads; axes direction, patched. Raises the same errors as `patching.patch`, and TaskError for an empty
-    group."""
+    other heads; axes direction, patched.
+
+    Raises the same errors as `patching.patch`, and TaskError for an empty group.
+    """
     if not group:
         raise TaskError("an empty group has no effect to measure")
     answered = Answered.of_right_pairs(subject, pairs, batch_size)
