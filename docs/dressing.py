@@ -28,8 +28,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def figure(found: re.Match[str], page: str, files: Files) -> str:
-    """A figure that opens alone. On a phone, one that is more than twice as wide as high scrolls sideways; any other fits
-    the screen."""
+    """A figure that opens alone. On a phone, one that is more than twice as wide as high scrolls sideways; any other
+    fits the screen."""
     file = files.get_file_from_path(posixpath.normpath(posixpath.join(posixpath.dirname(page), found[2])))
     kind = ".figure .panels" if file and wide(Path(file.abs_src_path or "")) else ".figure"
     return f"[{found[1]}]({found[2]}){{{kind} style=display:block title='Open the figure alone'}}"
