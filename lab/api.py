@@ -340,7 +340,7 @@ def evaluate(model: Model | str, problems: Sequence[Problem]) -> Evaluation:
 def probe(
     model: "Model | Subject | str",
     instruments: Sequence[str] | None = None,
-    pairs: "Contrasting | None" = None,
+    contrast: "Contrasting | None" = None,
     **settings: Any,
 ) -> Probed:
     """Open a model up and measure how it adds, or what makes it answer pairs of prompts differently.
@@ -349,11 +349,10 @@ def probe(
         model: a model that `load` returned, without changes to its attention, or its name; either way, it is loaded
             again, in float32. Or a bridge of your own, as a `Subject` from `Subject.from_bridge`.
         instruments: names such as alignment, patching or probes (`lab probe --help` lists them); alignment if not
-        given,
-            or patching for pairs.
-        pairs: pairs of prompts to measure with instead of sums: `lab.probing.task_pairs.task_pairs("max_float",
-            "comparison", 3, 32, 0)`, a `lab.probing.prompt_pairs.PromptPairs`, or any contrast. The only setting is
-            then `template`.
+            given, or patching for pairs of prompts.
+        contrast: pairs of prompts to measure with instead of sums: `lab.probing.task_pairs.task_pairs("max_float",
+            "comparison", 3, 32, 0)`, a `lab.probing.prompt_pairs.PromptPairs`, or any other contrast. The only setting
+            is then `template`.
         settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` is another name for
             `lengths`. If it is given, `trained` is its maximum, and `column` is by default 2, or 1 for numbers of fewer
             than four digits. Some instruments need a column below the highest, and so at least 3 digits.
@@ -368,8 +367,8 @@ def probe(
     from lab.probing.config import COMPETENCE, ProbeConfig
 
     own = model if isinstance(model, Subject) else None
-    if pairs is not None and settings.keys() - {"template"}:
-        raise ConfigError(f"{next(iter(settings.keys() - {'template'}))}: not for pairs, which say what is asked")
+    if contrast is not None and settings.keys() - {"template"}:
+        raise ConfigError(f"{next(iter(settings.keys() - {'template'}))}: not for pairs of prompts, which say what is asked")
     if own and "template" in settings:
         raise ConfigError("template: a bridge of your own has a prompt already; give it to Subject.from_bridge")
     if isinstance(model, Model) and model.changed:
@@ -386,16 +385,16 @@ def probe(
         sums.setdefault("trained", max(sums["lengths"]))
         # in column 1, a carry cannot be distinguished from a sum of digits (`illusion`)
         sums.setdefault("column", 2 if sums["trained"] >= 4 else 1)
-    chosen = list(instruments or ("alignment" if pairs is None else "patching",))
-    if pairs is not None and (unknown := [one for one in chosen if one not in catalogue.INSTRUMENTS]):
+    chosen = list(instruments or ("alignment" if contrast is None else "patching",))
+    if contrast is not None and (unknown := [one for one in chosen if one not in catalogue.INSTRUMENTS]):
         raise ConfigError(f"{unknown[0]} takes no pairs; instruments of pairs: {', '.join(catalogue.INSTRUMENTS)}")
     config = _checked(ProbeConfig, name="session", subject=name, instruments=chosen, sums=sums)
     if not own and config.sums.template and sources.is_scratch(Path(sources.resolve(name))):
         raise ConfigError(f"template: {name} is a model from scratch, which is asked in its own notation: leave it out")
     subject = own or opened(name, config.sums.template)
-    if pairs is not None:
-        own_pairs = catalogue.ContrastSession(subject, pairs, config.batch_size)
-        return Probed(subject, {name: catalogue.INSTRUMENTS[name](own_pairs) for name in (COMPETENCE, *chosen)})
+    if contrast is not None:
+        session_of_pairs = catalogue.ContrastSession(subject, contrast, config.batch_size)
+        return Probed(subject, {name: catalogue.INSTRUMENTS[name](session_of_pairs) for name in (COMPETENCE, *chosen)})
     session = Session(subject, config)
     return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in (COMPETENCE, *config.instruments)})
 

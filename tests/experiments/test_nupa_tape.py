@@ -83,7 +83,7 @@ def test_words_of_views_and_lines_are_in_the_vocabulary_and_lines_are_read_back(
 
 
 def test_lines_that_are_none_are_not_read():
-    for words in ([], [">"], ["add", ">"], [">", "add", *"123456"], [">", "add", ";", *"12345"]):
+    for words in ([], [">"], ["add", ">"], [">", "add", *"1234567"], [">", "add", ";", *"12345"]):
         assert Line.read(words) is None
 
 
