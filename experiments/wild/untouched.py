@@ -33,6 +33,7 @@ def main(given: dict[str, str]) -> None:
     two = load(folder, "auto")
     model, tokenizer = pretrained.load(ModelConfig(name=read_config(folder).base, device="cpu"))
     model.eval()
+    end: Any = tokenizer.eos_token_id
     lines = Path(given["cases"]).read_text().splitlines()
     texts = [*wordings("validation")["ordinary"], *(json.loads(line)["text"] for line in lines)]
     texts = texts[: int(given["most"])]
@@ -41,14 +42,11 @@ def main(given: dict[str, str]) -> None:
         prompt = tokenizer.encode(text, add_special_tokens=False)
         ids = torch.tensor([prompt])
         largest = max(largest, float((two.logits(ids) - model(ids).logits).abs().max()))
-        made, plain = (
-            two.continued(prompt, count, {tokenizer.eos_token_id}),
-            alone(model, prompt, count, tokenizer.eos_token_id),
-        )
+        made, plain = (two.continued(prompt, count, {end}), alone(model, prompt, count, end))
         computed += bool(made.computed)
         same += made.tokens == plain
-        end = made.computed[0].start - 1 if made.computed else len(plain)
-        until += made.tokens[: max(0, end)] == plain[: max(0, end)]
+        shared = max(0, made.computed[0].start - 1) if made.computed else len(plain)
+        until += made.tokens[:shared] == plain[:shared]
     print(
         json.dumps(
             {

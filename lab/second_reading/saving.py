@@ -57,6 +57,8 @@ def save(folder: Path, config: Config, second: SecondReading, readers: Sequence[
     save_file(_small(second.state_dict()), folder / ADAPTERS)
     parts = {f"{index}.{name}": part for index, one in enumerate(readers) for name, part in one.state_dict().items()}
     save_file(_small(parts), folder / READERS)
+    for file in (ADAPTERS, READERS):
+        (folder / file).chmod(0o644)  # safetensors lets only the owner read
     (folder / CONFIG).write_text(config.model_dump_json(indent=1) + "\n")
 
 
