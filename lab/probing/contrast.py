@@ -47,7 +47,8 @@ Right: TypeAlias = Literal["first", "likelier"]
 class Asked(Protocol):
     """Prompts as tokens: `Tokens`, or the additions of `lab.probing.addition.positions.Sums`."""
 
-    tokens_BT: Any
+    @property
+    def tokens_BT(self) -> Any: ...
 
     def __len__(self) -> int: ...
 
