@@ -5,6 +5,8 @@ A hook of MkDocs (mkdocs.yml); in the repository the pages do without it.
 
 import posixpath
 import re
+import struct
+from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -22,7 +24,22 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         title, _, rest = markdown.lstrip().partition("\n")
         back = posixpath.relpath("experiments/README.md", posixpath.dirname(page.file.src_uri))
         markdown = f"{title}\n\n{facts(page.meta, back)}\n{rest}"
-    return _FIGURE.sub(r"[\1](\2){.figure style=display:block title='Open the figure alone'}", markdown)
+    return _FIGURE.sub(lambda found: figure(found, page.file.src_uri, files), markdown)
+
+
+def figure(found: re.Match[str], page: str, files: Files) -> str:
+    """A figure that opens alone. On a phone, one that is more than twice as wide as high scrolls sideways; any other
+    fits the screen."""
+    file = files.get_file_from_path(posixpath.normpath(posixpath.join(posixpath.dirname(page), found[2])))
+    kind = ".figure .panels" if file and wide(Path(file.abs_src_path or "")) else ".figure"
+    return f"[{found[1]}]({found[2]}){{{kind} style=display:block title='Open the figure alone'}}"
+
+
+def wide(file: Path) -> bool:
+    """Whether a PNG is more than 2.2 times as wide as high, by the size in its header."""
+    header = file.read_bytes()[16:24] if file.suffix == ".png" and file.is_file() else b""
+    width, height = struct.unpack(">II", header) if len(header) == 8 else (1, 1)
+    return width > 2.2 * height
 
 
 def term(found: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 """Pages and figures from outside docs/ that pages link to: the site has them at their path in the repository.
 
-So a link such as ../experiments/results/leak.png is right in the repository and on the site. A hook of MkDocs
+So a link such as ../experiments/leak/figure.png is right in the repository and on the site. A hook of MkDocs
 (mkdocs.yml). What is linked is followed: a Markdown file or a notebook becomes a page, with all that it links to.
 """
 

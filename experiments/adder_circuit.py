@@ -1,6 +1,6 @@
 """Has a small adder learned the known circuit?
 
-    python experiments/adder_circuit.py RUN [RUN ...]
+    python -m experiments.adder_circuit RUN [RUN ...]
 
 Each RUN is a run directory of `lab adder train`, or a declared adder of one layer and one head, with the templates of
 the lab's own configs. The known circuit (hand-built, and found in other authors' trained models of 19 to 49 parameters)
@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from shared.publishing import printed
 
+from experiments.shared.publishing import printed
 from lab.adders.asking import AdderEngine
 from lab.adders.count import count
 from lab.adders.model import LAYERS, DeclaredModel, Pass, Tensors, Watch

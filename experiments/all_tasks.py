@@ -1,7 +1,7 @@
 """The paper's fine-tuning with as many problems, on a small pretrained model: which of the 53 tasks does it learn?
 
-    python experiments/all_tasks.py [config=configs/smollm2_lora_full.yaml] [seeds=0] [problems=50] [parts=1]
-                                    [output=checkpoints] [table=all_tasks] [publish=true] [key=value ...]
+    python -m experiments.all_tasks [config=configs/smollm2_lora_full.yaml] [seeds=0] [problems=50] [parts=1]
+                                    [output=checkpoints] [table=all_tasks] [key=value ...]
 
 Tunes SmolLM2-135M by the config: 51,200 problems of all tasks, in the ranges S and M, once for each seed. Then it asks
 the untouched and the tuned models the same test problems of all four ranges, `problems` for each task and range. Other
@@ -19,11 +19,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own_and_others, whole_number
-from shared.nupa_runs import ARITHMETIC, KINDS, asked, by_range, estimate, heat_map, kind_of, nupa, samples
-from shared.publishing import take_results
-from shared.training import trained
-
+from experiments.shared.arguments import own_and_others, whole_number
+from experiments.shared.nupa_runs import ARITHMETIC, KINDS, asked, by_range, estimate, heat_map, kind_of, nupa, samples
+from experiments.shared.publishing import beside_runs
+from experiments.shared.training import trained
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.published import PUBLISHED, Published
 from lab.benchmarks.nupa.summary import RANGES
@@ -46,7 +45,7 @@ NAMES = ("config", "seeds", "problems", "parts", "output", "table")
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    results = beside_runs(arguments)
     given, changes = own_and_others(arguments, *NAMES)
     problems, parts = str(whole_number(given, "problems", 50)), whole_number(given, "parts", 1)
     output, table = Path(given.get("output", "checkpoints")), given.get("table", "all_tasks")

@@ -1,7 +1,7 @@
 """Sums as people write them, nothing reversed: how long may they be, and what is each part of the model for?
 
-    python experiments/as_written.py [seeds=0,1,2] [only=NAME/NAME] [digits=10x100,50x100,100x100] [name=as_written]
-                                     [train=false] [publish=true] [key=value ...]
+    python -m experiments.as_written [seeds=0,1,2] [only=NAME/NAME] [digits=10x100,50x100,100x100] [name=as_written]
+                                     [train=false] [key=value ...]
 
 Trains each of WAYS with each seed; finished runs are not trained again, and with train=false, only finished runs are
 used. Then asks each run sums of each kind (lab/numbers/additions.py): `digits` says of how many digits, and how many
@@ -13,13 +13,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shared.answered import answered
-from shared.arguments import counts, own_and_others, some_of, true_or_false
-from shared.curves import curves
-from shared.kinds_of_sums import in_words
-from shared.publishing import take_results
-from shared.training import trained
-
+from experiments.shared.answered import answered
+from experiments.shared.arguments import counts, own_and_others, some_of, true_or_false
+from experiments.shared.curves import curves
+from experiments.shared.kinds_of_sums import in_words
+from experiments.shared.publishing import beside_runs
+from experiments.shared.training import trained
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
 from lab.drawing.tables import Shown, Table
@@ -31,7 +30,7 @@ from lab.progress import quiet_libraries
 ROOT = Path(__file__).parents[1]
 WAYS: dict[str, tuple[str, ...]] = {
     "with the walk down": ("as_written",),
-    "no walk down": ("as_written", "model.downward=0"),
+    "no walk down": ("as_written", "parts.stick_breaking.downward=0"),
     "counted places": ("as_written_counted",),
 }
 """The config of each model, and the changes to it."""
@@ -43,8 +42,8 @@ Found = dict[tuple[str, int], Estimate]
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, keys = own_and_others(rest, "seeds", "only", "digits", "name", "train")
+    results = beside_runs(arguments)
+    given, keys = own_and_others(arguments, "seeds", "only", "digits", "name", "train")
     seeds, ways = given.get("seeds", "0,1,2").split(","), some_of(WAYS, given.get("only"))
     asked = counts(given, "digits", "10x100,50x100,100x100")
     configs = {way: [configured(way, seed, keys) for seed in seeds] for way in ways}

@@ -1,6 +1,6 @@
 """Turns the adders of earlier versions of the lab into declared adders, number by number.
 
-    python experiments/convert_adders.py OLD NEW.json
+    python -m experiments.convert_adders OLD NEW.json
 
 OLD is a run directory of `lab adder train` from before adders were data (config.yaml and model/model.safetensors), or
 the submission.py that such a run wrote. The declared adder computes the same logits, up to the rounding of sums.
@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
+from lab.adders.files import write
 from lab.adders.spec import check
-from lab.adders.writing import write
 from lab.errors import ConfigError, ModelError, exit_cleanly
 
 Weights = Mapping[str, Any]
@@ -26,7 +26,7 @@ TEMPLATES = {"prompt": [0, "a0..9", 0, 0, "b0..9", 0], "answer": ["s0..10"]}
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     if len(arguments) != 2:
-        raise ConfigError("usage: python experiments/convert_adders.py OLD NEW.json")
+        raise ConfigError("usage: python -m experiments.convert_adders OLD NEW.json")
     old, new = map(Path, arguments)
     settings, weights, told = from_submission(old) if old.suffix == ".py" else from_run(old)
     value = declared(settings, weights) | told

@@ -1,8 +1,8 @@
 """A pretrained model tuned on sums of 1-8 digits: how long may numbers be, in words that it was never asked in?
 
-    python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
+    python -m experiments.graft ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
                                 [output=checkpoints] [words=held_out] [bound=0] [spacing=0] [measure=true]
-                                [perplexity=true] [together=12000] [table=graft] [publish=true] [key=value ...]
+                                [perplexity=true] [together=12000] [table=graft] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, or smollm2_graft_as_written.yaml, with the changes of each row (see ROWS), one seed
 after the other; other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum
@@ -26,12 +26,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from shared.arguments import counts, one_of, own_and_others, some_of, true_or_false, whole_number, whole_numbers
-from shared.kept import Kept
-from shared.publishing import Results, printed, take_results
-from shared.showing import looks
-from shared.training import trained
 
+from experiments.shared.arguments import (
+    counts,
+    one_of,
+    own_and_others,
+    some_of,
+    true_or_false,
+    whole_number,
+    whole_numbers,
+)
+from experiments.shared.kept import Kept
+from experiments.shared.publishing import Results, beside_runs, printed
+from experiments.shared.showing import looks
+from experiments.shared.training import trained
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.config.schema import ModelConfig
@@ -48,8 +56,8 @@ from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 from lab.text.answers import READINGS
-from lab.text.documentation import HELD_OUT as DOCUMENTED
-from lab.text.documentation import TRAINING, documentation
+from lab.text.docstrings import HELD_OUT as DOCUMENTED
+from lab.text.docstrings import TRAINING, docstrings
 from lab.text.formats import TextFormat
 from lab.text.templates import FRESH, HELD_OUT, VALIDATION, worded
 
@@ -179,7 +187,7 @@ OWN += InTest._fields
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    results = beside_runs(arguments)
     given, changes = own_and_others(arguments, *OWN)
     rows = some_of(ROWS, given.get("rows", "graft;plain"), "rows", ";")
     seeds, output = whole_numbers(given, "seeds", "0"), Path(given.get("output", "checkpoints"))
@@ -278,9 +286,9 @@ class Measured:
         if not self._loaded:
             self._loaded = loading.load(ModelConfig(name=self.model))
             if self.in_test.bound:
-                loading.bound_far(self._loaded[0], self.in_test.bound)
+                loading.change_parts(self._loaded[0], {"coupled": {"far_at_most": self.in_test.bound}})
             if self.in_test.spacing:
-                loading.space_evenly(self._loaded[0], self.in_test.spacing)
+                loading.change_parts(self._loaded[0], {"even_spacing": {"distance": self.in_test.spacing}})
         return self._loaded
 
     def _asked(self, length: int, strata: Sequence[str], problems: int) -> dict[str, dict[str, Any]]:
@@ -319,7 +327,7 @@ def brief(found: dict[str, Any]) -> str:
 @torch.inference_mode()
 def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
     """The perplexity of passages of documentation, and of those among them without a digit."""
-    tokens = tokenizer.encode(documentation(DOCUMENTED, besides=TRAINING), add_special_tokens=False)
+    tokens = tokenizer.encode(docstrings(DOCUMENTED, besides=TRAINING), add_special_tokens=False)
     total = {"all": 0.0, "without digits": 0.0}
     count = dict.fromkeys(total, 0)
     for start in range(0, min(len(tokens) - PASSAGE, PASSAGES * PASSAGE), PASSAGE):

@@ -1,7 +1,7 @@
 """Does the number in NUPA's instruction, "like 123", disturb a sum that is asked after it?
 
-    python experiments/graft_example.py MODEL[,MODEL ...] [digits=100] [problems=24] [seed=0] [spacing=3]
-                                        [table=graft_example] [publish=true] [output=FOLDER]
+    python -m experiments.graft_example MODEL[,MODEL ...] [digits=100] [problems=24] [seed=0] [spacing=3]
+                                        [table=graft_example] [output=FOLDER]
 
 MODEL is a run of a row "as written" of experiments/graft.py, or its exported adapters. Reads `problems` sums of each
 stratum (lab/numbers/additions.py) once with the right answer, so a sum counts as right if each digit is the likeliest
@@ -15,11 +15,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own_and_listed, whole_number
-from shared.kept import Kept, identified
-from shared.publishing import take_results
-from shared.sum_reader import SumReader
-
+from experiments.shared.arguments import own_and_listed, whole_number
+from experiments.shared.kept import Kept, identified
+from experiments.shared.publishing import beside_runs
+from experiments.shared.sum_reader import SumReader
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import STRATA, addition
@@ -27,7 +26,6 @@ from lab.numbers.sampling import Problem
 from lab.progress import quiet_libraries
 from lab.text.prompts import EXAMPLE_NUMBER
 
-ROOT = Path(__file__).parents[1]
 EXAMPLES = {"like 123": EXAMPLE_NUMBER, "like 7": "7", "like this": "this"}
 """A name for each change of the instruction, and what stands in it instead of EXAMPLE_NUMBER."""
 PLACES = {"places 0-3": range(4), "places 4 and higher": range(4, 10**6)}
@@ -36,9 +34,9 @@ PLACES = {"places 0-3": range(4), "places 4 and higher": range(4, 10**6)}
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    results = beside_runs(arguments)
     keys = ("digits", "problems", "seed", "spacing", "table", "output")
-    given, names = own_and_listed(rest, "models that add numbers as written", *keys)
+    given, names = own_and_listed(arguments, "models that add numbers as written", *keys)
     digits, problems = whole_number(given, "digits", 100), whole_number(given, "problems", 24)
     seed = whole_number(given, "seed", 0)
     spacing = whole_number(given, "spacing", 0) if "spacing" in given else None

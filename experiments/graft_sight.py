@@ -1,6 +1,6 @@
 """Draws what a grafted model sees each time it writes a digit of a sum (lab/parts/coupled.py).
 
-    python experiments/graft_sight.py [publish=true]
+    python -m experiments.graft_sight
 
 Each row is one forward pass: the text so far, with hidden digits and words in light grey, and the digit that is written
 next. The model's own functions decide what is visible.
@@ -10,9 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own
-from shared.publishing import take_results
-
+from experiments.shared.arguments import own
+from experiments.shared.publishing import beside_runs
 from lab.drawing.figures import COLORS, figure_at
 from lab.errors import exit_cleanly
 from lab.parts.coupled import HIDDEN, hide
@@ -28,8 +27,8 @@ PLACES = ("ones", "tens", "hundreds", "thousands")
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
-    results, rest = take_results(arguments, Path(__file__).parent / "results")
-    own(rest)
+    results = beside_runs(arguments)
+    own(arguments)
     draw(results.file("graft_sight.png"))
 
 

@@ -1,12 +1,12 @@
 """Do adders write digits on a helix and read them from it, and do their neurons follow simple rules?
 
-    python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [only=digits/neurons]
-                                [fits=FIT,FIT,...] [layers=0,10,...] [table=helix] [publish=true]
+    python -m experiments.helix [models=NAME,NAME,...] [sums=1000] [problems=100] [only=digits/neurons]
+                                [fits=FIT,FIT,...] [layers=0,10,...] [table=helix]
 
 For each model, the script measures how well a helix and its controls explain the mean vectors of the ten digits at the
 tokens of a_k, and how often the sum's digit follows if another digit is patched in along them
-(lab/probing/instruments/helix.py). It also measures how many of the hundred neurons that write the digit follow a rule,
-and how many digits become wrong without the neurons whose rules hold (lab/probing/instruments/heuristics.py). Sums have
+(lab/probing/addition/helix.py). It also measures how many of the hundred neurons that write the digit follow a rule,
+and how many digits become wrong without the neurons whose rules hold (lab/probing/addition/heuristics.py). Sums have
 as many digits as the model can add (three for SmolLM2), and k is the column below the highest.
 
 `models`: run directories and names of models; by default, the adders of the zoo that TransformerLens can open. `only`:
@@ -20,20 +20,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from shared.arguments import own, some_of, whole_number, whole_numbers
-from shared.estimates import shown
-from shared.publishing import take_results
-from shared.sums import drawn
 
+from experiments.shared.arguments import own, some_of, whole_number, whole_numbers
+from experiments.shared.estimates import shown
+from experiments.shared.publishing import beside_runs
+from experiments.shared.sums import drawn
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
+from lab.probing.addition.helix import FITS, RIVALS, Helix, basis, helix
+from lab.probing.addition.heuristics import Heuristics, heuristics
 from lab.probing.bridge import open_model
-from lab.probing.instruments.helix import FITS, RIVALS, Helix, basis, helix
-from lab.probing.instruments.heuristics import Heuristics, heuristics
 from lab.progress import quiet_libraries
 
-ROOT = Path(__file__).parents[1]
 ZOO = ("zoo/adds-4-digits-nupa", "zoo/adds-10-without-locality", "zoo/adds-1000")
 LENGTHS = {"zoo/adds-4-digits-nupa": 4, "zoo/adds-10-without-locality": 6, "zoo/adds-1000": 6}
 LAYERS = 6
@@ -56,7 +55,7 @@ PARTS = DIGITS, NEURONS = "digits", "neurons"
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    results = beside_runs(arguments)
     given = own(arguments, "models", "sums", "problems", "only", "fits", "layers", "table")
     parts = some_of(PARTS, given.get("only"))
     fits = RIVALLING if given.get("fits") == "rivals" else some_of(FITS, given.get("fits"), "fits", ",")

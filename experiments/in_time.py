@@ -1,6 +1,6 @@
 """When do heads that line digits up, and the carry, appear in seeds that learn to add, and in seeds that do not?
 
-    python experiments/in_time.py [seeds=0,1,2,3,4,5] [sums=200] [output=checkpoints] [publish=true] [key=value ...]
+    python -m experiments.in_time [seeds=0,1,2,3,4,5] [sums=200] [output=checkpoints] [key=value ...]
 
 Trains configs/scratch_short.yaml with every seed and keeps the model of every hundredth step (`training.keep_steps`);
 other arguments go to `lab.pretrain`. Some of these seeds learn four digits and some do not. Measured for each kept
@@ -8,13 +8,13 @@ model:
 
     exact match     at 3 and 4 digits, of 100 sums that were not trained on
     aligned         the largest attention that a head gives to the digit of place k of an operand, minus what it gives
-                    this digit from another column's query (`lab.probing.instruments.alignment`); four digits
+                    this digit from another column's query (`lab.probing.addition.alignment`); four digits
     carry           how often an exchange along the difference of means changes digit 2 as the carry would, minus how
-                    often it changes it the other way (`lab.probing.instruments.interchange`); four digits, after the
+                    often it changes it the other way (`lab.probing.addition.interchange`); four digits, after the
                     second attention, the place of F-025, so that no place is chosen here
 
 An event is the first step at which a measure reaches its value in EVENTS. Measurements are kept in in_time.json beside
-each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+each run. Leaves a table and a figure in results/ beside the runs.
 """
 
 import sys
@@ -24,20 +24,20 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from shared.arguments import own_and_others, whole_number
-from shared.kept import Kept
-from shared.publishing import take_results
-from shared.sums import drawn
-from shared.training import trained
 
+from experiments.shared.arguments import own_and_others, whole_number
+from experiments.shared.kept import Kept
+from experiments.shared.publishing import beside_runs
+from experiments.shared.sums import drawn
+from experiments.shared.training import trained
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
 from lab.drawing import figures
 from lab.drawing.tables import Table
 from lab.errors import exit_cleanly
+from lab.probing.addition.alignment import alignment
+from lab.probing.addition.interchange import interchange_all
 from lab.probing.bridge import open_model
-from lab.probing.instruments.alignment import alignment
-from lab.probing.instruments.interchange import interchange_all
 from lab.progress import quiet_libraries
 from lab.runs import Run
 
@@ -65,8 +65,8 @@ Curve: TypeAlias = Mapping[int, float]
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, changes = own_and_others(rest, "seeds", "sums")
+    results = beside_runs(arguments)
+    given, changes = own_and_others(arguments, "seeds", "sums")
     found = {
         seed: measured(seed, whole_number(given, "sums", 200), changes)
         for seed in given.get("seeds", "0,1,2,3,4,5").split(",")

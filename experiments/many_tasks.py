@@ -1,8 +1,8 @@
 """How long the problems of each task may be for one model of many tasks. Each answer is checked in one pass, or
 written by the model if it writes a trace first.
 
-    python experiments/many_tasks.py RUN[,RUN ...] [digits=10,20,50,100] [problems=100] [ids=256] [name=many_tasks]
-                                     [publish=true] [output=FOLDER]
+    python -m experiments.many_tasks RUN[,RUN ...] [digits=10,20,50,100] [problems=100] [ids=256] [name=many_tasks]
+        [output=FOLDER]
 
 RUN is a run directory of `lab.pretrain`, one a seed. Besides the problems of each task as NUPA draws them there are
 hard ones: sums and differences of long carries (lab/numbers/additions.py), and maxima and minima of two numbers that
@@ -16,27 +16,24 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.answered import answered
-from shared.arguments import own_and_listed, whole_number, whole_numbers
-from shared.heat_map import heat_map
-from shared.kinds_of_sums import in_words
-from shared.publishing import take_results
-
+from experiments.shared.answered import answered
+from experiments.shared.arguments import own_and_listed, whole_number, whole_numbers
+from experiments.shared.heat_map import heat_map
+from experiments.shared.kinds_of_sums import in_words
+from experiments.shared.publishing import beside_runs
 from lab.drawing.figures import figure_at
 from lab.drawing.tables import Shown, Table, counted
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
 
-ROOT = Path(__file__).parents[1]
-
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    results = beside_runs(arguments)
     keys = ("digits", "problems", "ids", "name", "output")
-    given, runs = own_and_listed(rest, "run directories of lab pretrain", *keys)
+    given, runs = own_and_listed(arguments, "run directories of lab pretrain", *keys)
     lengths = whole_numbers(given, "digits", "10,20,50,100")
     count, ids = whole_number(given, "problems", 100), whole_number(given, "ids", 256)
     shares = [answered(Path(run), lengths, count, ids) for run in runs]

@@ -1,7 +1,7 @@
 """Small models that follow rules, compared with the same models answering directly: accuracy and cost by task and
 length.
 
-    python experiments/rules_scratch.py [seeds=0,1,2] [only=NAME/NAME] [table=rules_scratch] [publish=true]
+    python -m experiments.rules_scratch [seeds=0,1,2] [only=NAME/NAME] [table=rules_scratch]
                                         [key=value ...]
 
 Trains configs/rules_scratch.yaml with each seed in each of WAYS, with the same updates and problems; finished runs are
@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
-from shared.arguments import own_and_others, some_of
-from shared.curves import curves
-from shared.publishing import take_results
-from shared.training import trained
-
+from experiments.shared.arguments import own_and_others, some_of
+from experiments.shared.curves import curves
+from experiments.shared.publishing import beside_runs
+from experiments.shared.training import trained
 from lab.benchmarks.results import Sample, read_samples
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
@@ -42,8 +41,8 @@ Cells = dict[tuple[str, int], list[Sample]]
 @exit_cleanly
 def main(arguments: list[str]) -> None:
     quiet_libraries()
-    results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, keys = own_and_others(rest, "seeds", "only", "table")
+    results = beside_runs(arguments)
+    given, keys = own_and_others(arguments, "seeds", "only", "table")
     table = given.get("table", "rules_scratch")
     seeds, ways = given.get("seeds", "0,1,2").split(","), some_of(WAYS, given.get("only"))
     found = {way: [answered(ran(way, seed, keys)) for seed in seeds] for way in ways}

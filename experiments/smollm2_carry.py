@@ -1,7 +1,7 @@
 """Does a head of tuned SmolLM2 hold the carry, or does it fetch the digits that make it?
 
-    python experiments/smollm2_carry.py [seeds=0,1,2] [prompts=nupa] [lengths=2,3,4] [pairs=100]
-                                        [table=smollm2_carry] [output=checkpoints] [publish=true] [key=value ...]
+    python -m experiments.smollm2_carry [seeds=0,1,2] [prompts=nupa] [lengths=2,3,4] [pairs=100]
+                                        [table=smollm2_carry] [output=checkpoints] [key=value ...]
 
 Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For each model and prompt:
 
@@ -11,7 +11,7 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
     test         on other pairs, the three heads with the largest effect in discovery, and three other heads of
                  the same layers, are patched, both ways
     contents     what the first of the three heads holds, on other sums of three digits
-                 (lab/probing/instruments/head_contents.py)
+                 (lab/probing/addition/head_contents.py)
     exchange     the effect of its carry direction alone, on the test pairs of three digits
     told         digits that are right if its coordinate is set to the true carry, or to the wrong one
 
@@ -28,29 +28,32 @@ from typing import Any
 
 import numpy as np
 import torch
-from shared.arguments import own_and_others, some_of, whole_number, whole_numbers
-from shared.estimates import estimate, estimated, shown, value
-from shared.heads import discovery, strongest
-from shared.kept import Kept
-from shared.publishing import Results, take_results
-from shared.sums import drawn
-from shared.training import trained
 
+from experiments.shared.arguments import own_and_others, some_of, whole_number, whole_numbers
+from experiments.shared.estimates import estimate, estimated, shown, value
+from experiments.shared.heads import discovery, strongest
+from experiments.shared.kept import Kept
+from experiments.shared.publishing import Results, beside_runs
+from experiments.shared.sums import drawn
+from experiments.shared.training import trained
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson
+from lab.probing.addition import head_contents
+from lab.probing.addition.carries import CARRY_DIRECTIONS
+from lab.probing.addition.pairs import carry_only
+from lab.probing.addition.positions import Sums
+from lab.probing.batching import batches
 from lab.probing.bridge import Hook, Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import CARRY_DIRECTIONS, EVERYWHERE
-from lab.probing.instruments import head_contents, patching
+from lab.probing.contrast import EVERYWHERE
+from lab.probing.instruments import patching
 from lab.probing.instruments.patching import Patch
 from lab.probing.instruments.subspaces import Subspace
 from lab.probing.interventions import said_digits
-from lab.probing.pairs import carry_only
-from lab.probing.positions import Sums, batches
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -66,7 +69,7 @@ NAMES = ("seeds", "prompts", "lengths", "pairs", "table", "output")
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    results = beside_runs(arguments)
     given, changes = own_and_others(arguments, *NAMES)
     output, pairs = given.get("output", "checkpoints"), whole_number(given, "pairs", 100)
     lengths = map(int, some_of(["2", "3", "4"], given.get("lengths"), "lengths", ","))

@@ -1,8 +1,8 @@
 """What does the head of tuned SmolLM2 that brings carries say, if it is given the digits of other sums? And does the
 model know a carry that passes through a nine?
 
-    python experiments/smollm2_chains.py [seeds=0,1,2] [pairs=100] [output=checkpoints] [table=smollm2_chains]
-                                         [publish=true] [key=value ...]
+    python -m experiments.smollm2_chains [seeds=0,1,2] [pairs=100] [output=checkpoints] [table=smollm2_chains]
+        [key=value ...]
 
 Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For each model, on sums of
 three digits, where the digit of the hundreds is predicted:
@@ -17,8 +17,7 @@ three digits, where the digit of the hundreds is predicted:
                from the ones are measured separately. For comparison, the same is done with the whole stream at the same
                token, which contains everything that the model computes
 
-Measurements are kept beside each model and are not repeated. Leaves tables and a figure in results/ beside the runs, or
-in experiments/results/ with publish=true.
+Measurements are kept beside each model and are not repeated. Leaves tables and a figure in results/ beside the runs.
 """
 
 import sys
@@ -28,8 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from shared.arguments import own_and_others, whole_number, whole_numbers
-from shared.carry_by_total import (
+
+from experiments.shared.arguments import own_and_others, whole_number, whole_numbers
+from experiments.shared.carry_by_total import (
     BATCH,
     DECIDES,
     HALF_WAY,
@@ -42,24 +42,26 @@ from shared.carry_by_total import (
     right_table,
     totals_table,
 )
-from shared.estimates import estimate, estimated, shown
-from shared.heads import discovery
-from shared.kept import Kept
-from shared.publishing import take_results
-from shared.showing import looks
-from shared.training import trained
-
+from experiments.shared.estimates import estimate, estimated, shown
+from experiments.shared.heads import discovery
+from experiments.shared.kept import Kept
+from experiments.shared.publishing import beside_runs
+from experiments.shared.showing import looks
+from experiments.shared.training import trained
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
+from lab.probing.addition import carries
+from lab.probing.addition.carries import CARRY_DIRECTIONS
+from lab.probing.addition.pairs import Pairs, same_carry
+from lab.probing.answered import Donor
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import CARRY_DIRECTIONS, EVERYWHERE
+from lab.probing.contrast import EVERYWHERE
 from lab.probing.instruments import patching
-from lab.probing.instruments.patching import Donor, Patch
-from lab.probing.pairs import Pairs, same_carry
+from lab.probing.instruments.patching import Patch
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -72,7 +74,7 @@ OTHER, SAME = "other carry", "same carry"
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    results = beside_runs(arguments)
     given, changes = own_and_others(arguments, "seeds", "pairs", "output", "table")
     output, count = given.get("output", "checkpoints"), whole_number(given, "pairs", 100)
     name, found = given.get("table", "smollm2_chains"), {}
@@ -101,7 +103,7 @@ def measured(run: Path, count: int) -> dict[str, Any]:
     head = max(ranked, key=lambda name: ranked[name])
     effects = {
         name: once(f"{name}, {count} pairs, {head}", partial(patched, subject, tens(count, 2), head, donor))
-        for name, donor in {OTHER: None, SAME: partial(same_carry, column=TENS, seed=3)}.items()
+        for name, donor in {OTHER: None, SAME: carries.donor(partial(same_carry, column=TENS, seed=3))}.items()
     }
     totals = once(f"totals on one scale, {head}", partial(by_total, subject, [head]))
     return {"right": right, "head": head, "effects": effects, "totals": totals}

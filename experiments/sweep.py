@@ -1,12 +1,12 @@
 """Runs a sweep, and writes its table and figure where other experiments write theirs.
 
-    python experiments/sweep.py SWEEP [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [table=NAME] [publish=true]
+    python -m experiments.sweep SWEEP [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [table=NAME]
         [key=value ...]
 
 SWEEP names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/SWEEP.yaml` does the same and prints more.
-Table and figure are named after SWEEP, or as `table` says; they go to results/ beside the runs, or to
-experiments/results/ with publish=true. Other keys change the runs' config; `output` is the folder of the sweep and its
-runs. Finished runs are not repeated. Shows means over seeds with 95 % intervals (lab/sweeping/results.py).
+Table, figure and rows (NAME.csv: one for each run, task and length) are named after SWEEP, or as `table` says, and go
+to results/ beside the runs. Other keys change the runs' config; `output` is the folder of the sweep and its runs.
+Finished runs are not repeated. Shows means over seeds with 95 % intervals (lab/sweeping/results.py).
 """
 
 import json
@@ -15,9 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own_and_others
-from shared.publishing import take_results
-
+from experiments.shared.arguments import own_and_others
+from experiments.shared.curve_rows import write_curve_rows
+from experiments.shared.publishing import beside_runs
 from lab.config.loading import load
 from lab.errors import ConfigError, exit_cleanly
 from lab.sweep import main as sweep
@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[1]
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
-    results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    own, others = own_and_others(rest, "seeds", "only", "tasks", "table")
+    results = beside_runs(arguments)
+    own, others = own_and_others(arguments, "seeds", "only", "tasks", "table")
     named = [part for part in others if "=" not in part]
     if len(named) != 1:
         known = ", ".join(sorted(file.stem for file in (ROOT / "configs" / "sweeps").glob("*.yaml")))
@@ -49,6 +49,8 @@ def main(arguments: Sequence[str]) -> None:
     table = own.get("table", name)
     shutil.copy(config.path / "table.md", results.file(f"{table}.md"))
     shutil.copy(config.path / "figures" / "results.png", results.file(f"{table}.png"))
+    config = config.model_copy(update={"config": file.parent / config.config})
+    write_curve_rows(config, results.file(f"{table}.csv"))
 
 
 if __name__ == "__main__":

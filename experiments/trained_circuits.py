@@ -1,6 +1,6 @@
 """The circuit of a trained adder, found by intervening on sets of parts.
 
-    python experiments/trained_circuits.py [NAME ...]
+    python -m experiments.trained_circuits [NAME ...]
 
 Prints heads and MLPs, and the edges between them, of the trained adders of `lab probe benchmark`, which
 lab/probing/benchmark/families/trained.py lists (all of them if none is named).
@@ -22,13 +22,13 @@ from typing import TypeVar
 import numpy as np
 
 from lab.errors import exit_cleanly
+from lab.probing.addition.pairs import Pairs
 from lab.probing.benchmark.families import trained
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE
 from lab.probing.instruments import edges, patching
 from lab.probing.instruments.writes import EMBEDDING
-from lab.probing.pairs import Pairs
 
 SLACK = 0.05
 """How far either test may be off, as a share of the carry's whole effect."""

@@ -1,6 +1,6 @@
 """Does a small model from scratch follow a rule that it never saw?
 
-    python experiments/unseen_rules.py [config keys, such as name=unseen_1 seed=1 training.max_steps=600] [publish=true]
+    python -m experiments.unseen_rules [config keys, such as name=unseen_1 seed=1 training.max_steps=600]
 
 The 48 rules of one family differ in up to four places of their text: what stands for a digit that the first number
 lacks (0, 5 or 9), what stands for a digit that the second number lacks, what is done with the two digits (the larger,
@@ -11,7 +11,7 @@ combinations (HELD_OUT). Each of them can be made from a trained rule by editing
 Test problems of held-out rules are problems that no trained rule answers right, so a model that knows only trained
 rules gets none of them right. A problem counts as right if each word of the whole bare trace and of the answer is the
 likeliest after the right words before it, which is what greedy generation would write. Writes <name>.md to
-checkpoints/results/, or to experiments/results/ with publish=true; training and test take five minutes on a free core.
+checkpoints/results/; training and test take five minutes on a free core.
 """
 
 import functools
@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from datasets import Dataset
-from shared.publishing import take_results
 
+from experiments.shared.publishing import beside_runs
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
 from lab.drawing.tables import Table, percent
@@ -65,7 +65,7 @@ LONGEST = 4
 TESTED = (4, 8, 16)
 SETTINGS = (
     # the rule's text has no places, so some heads have to see all of it from everywhere
-    *("model.window=0", "model.stick_breaking=0", "model.locality=[2, 2, 0, 0]"),
+    *("parts.window=null", "parts.stick_breaking=null", "parts.locality.slope=[2, 2, 0, 0]"),
     *("training.batch_size=32", "training.micro_batch_size=32", "training.max_steps=4000"),
 )
 LARGER, SMALLER, FIRST, SECOND = PICKED
@@ -97,16 +97,16 @@ class Item(NamedTuple):
 
 @exit_cleanly
 def main(arguments: list[str]) -> None:
-    results, rest = take_results(arguments, HERE / "results")
-    keys = ["name=unseen_rules", *SETTINGS, *rest]
+    results = beside_runs(arguments)
+    keys = ["name=unseen_rules", *SETTINGS, *arguments]
     config = read_config(PretrainConfig, [str(HERE.parent / "configs" / "rules_scratch.yaml"), *keys], "unseen", "")
     quiet_libraries()
     seen, unseen = family()
     vocabulary = words_of(seen)
     tokenizer = build_tokenizer(vocabulary)
     ids = {word: i for i, word in enumerate(vocabulary)}
-    model = scratch.build(config.model, vocabulary, config.seed)
-    collate = SequenceCollator(vocabulary, 1, config.model.positions, config.seed)
+    model = scratch.build(config, vocabulary)
+    collate = SequenceCollator(model, 1, config.seed)
     sets = TrainingSets(
         drawn(seen, config.training.max_steps * config.training.batch_size, config.seed, ids),
         drawn(seen, config.training.valid_problems, config.seed + 1000, ids),

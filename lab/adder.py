@@ -127,8 +127,8 @@ def import_(arguments: Sequence[str]) -> None:
         raise ConfigError("lab adder import: give a folder, and the file to write, FILE.json")
     if Path(words[1]).exists():
         raise ConfigError(f"{words[1]}: exists already; give the name of a new file")
+    from lab.adders.files import write
     from lab.adders.importing import from_folder
-    from lab.adders.writing import write
 
     write(from_folder(Path(words[0]), **options.model_dump(exclude_none=True)), Path(words[1]))
     print(f"written: {words[1]}; verify it: lab adder verify {words[1]}")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from lab.adders import asking
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
@@ -18,7 +17,7 @@ from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineCon
 from lab.config.notation import FormatConfig
 from lab.config.schema import Section, chosen
 from lab.engines.engine import GREEDY, Completion, Engine, NotatedEngine, Request, Sampling
-from lab.engines.opening import open_engine
+from lab.engines.from_config import open_engine
 from lab.engines.refusals import remedy
 from lab.errors import ConfigError, LabWarning, ModelError, TaskError, mistakes
 from lab.models import sources, swaps
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from lab.probing.bridge import Subject
+    from lab.probing.contrast import Contrasting
     from lab.probing.measured import Measured
     from lab.probing.report.circuit import Circuit
 
@@ -74,7 +74,7 @@ class Model:
     """The tasks that it can be asked: all 53, or those that a model from scratch was trained on."""
     description: str
     changed: Sequence[str] = ()
-    """Changes made when it was loaded, such as clip_distance=5."""
+    """Changes made when it was loaded, such as parts.far_digits={"at_most": 5}."""
     sampling: Sampling = GREEDY
     """How its tokens are chosen."""
     caveat: str = ""
@@ -221,7 +221,7 @@ class Probed:
         return [array.plot() for array in self.measured]
 
 
-def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto", **attention: int) -> Model:
+def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto", **others: Any) -> Model:
     """Loads any model by its name: a run directory of finetune, pretrain or adder, a folder of adapters or of a model,
     a name on the model hub, an embedded model, or one of the zoo (`lab list models`).
 
@@ -230,17 +230,17 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         batch_size: questions per forward pass.
         dtype: the dtype of a pretrained model's weights: float32, bfloat16 or auto.
         device: auto, cpu or cuda.
-        attention: what to change in the attention of the loaded model: `far_at_most`, `clip_distance` or `spacing`
+        others: `parts`, what to change in the parts of the loaded model, such as {"far_digits": {"at_most": 5}}
             (`lab.config.evaluation.LocalEngineConfig`). Saved weights stay as they are.
 
     Raises ModelError, in one line, if the model is not available or cannot be changed in this way, and ConfigError if a
     setting does not exist.
     """
     config = _checked(
-        LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **attention
+        LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **others
     )
     engine, description = engine_of(config)
-    changed = [f"{key}={value}" for key, value in attention.items()]
+    changed = [f"parts.{kind}={keys}" for kind, keys in config.parts.items()]
     if isinstance(engine, NotatedEngine):
         return replace(_notated(name, engine), changed=changed)
     every = formats.writable(engine.format)
@@ -266,8 +266,10 @@ def engine_of(config: LocalEngineConfig | EndpointConfig) -> tuple[Engine, str]:
 
     Raises ModelError or ConfigError if it cannot be made.
     """
-    if isinstance(config, LocalEngineConfig) and asking.is_adder(folder := Path(sources.resolve(config.model.name))):
-        asking.check_attention(config)
+    if isinstance(config, LocalEngineConfig) and sources.is_adder(folder := Path(sources.resolve(config.model.name))):
+        from lab.adders import asking  # only adders need it
+
+        asking.check_parts(config)
         return asking.AdderEngine.of(folder), "cpu"
     if isinstance(config, LocalEngineConfig) and (found := second_reading.opened(config)):
         return found
@@ -335,13 +337,22 @@ def evaluate(model: Model | str, problems: Sequence[Problem]) -> Evaluation:
     return Evaluation(asked.name, sorted(samples, key=lambda sample: sample.index))
 
 
-def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignment",), **settings: Any) -> Probed:
-    """Open a model in TransformerLens and measure whether it adds, and how.
+def probe(
+    model: "Model | Subject | str",
+    instruments: Sequence[str] | None = None,
+    contrast: "Contrasting | None" = None,
+    **settings: Any,
+) -> Probed:
+    """Open a model up and measure how it adds, or what makes it answer pairs of prompts differently.
 
     Args:
         model: a model that `load` returned, without changes to its attention, or its name; either way, it is loaded
             again, in float32. Or a bridge of your own, as a `Subject` from `Subject.from_bridge`.
-        instruments: names such as alignment, patching or probes (`lab probe --help` lists them).
+        instruments: names such as alignment, patching or probes (`lab probe --help` lists them); alignment if not
+            given, or patching for pairs of prompts.
+        contrast: pairs of prompts to measure with instead of sums: `lab.probing.task_pairs.task_pairs("max_float",
+            "comparison", 3, 32, 0)`, a `lab.probing.prompt_pairs.PromptPairs`, or any other contrast. The only setting
+            is then `template`.
         settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` is another name for
             `lengths`. If it is given, `trained` is its maximum, and `column` is by default 2, or 1 for numbers of fewer
             than four digits. Some instruments need a column below the highest, and so at least 3 digits.
@@ -350,11 +361,14 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     exist.
     """
     from lab.adders.probing import opened
+    from lab.probing import catalogue
+    from lab.probing.addition.catalogue import INSTRUMENTS, Session
     from lab.probing.bridge import Subject
-    from lab.probing.catalogue import INSTRUMENTS, Session
     from lab.probing.config import COMPETENCE, ProbeConfig
 
     own = model if isinstance(model, Subject) else None
+    if contrast is not None and settings.keys() - {"template"}:
+        raise ConfigError(f"{next(iter(settings.keys() - {'template'}))}: not for pairs of prompts, which say what is asked")
     if own and "template" in settings:
         raise ConfigError("template: a bridge of your own has a prompt already; give it to Subject.from_bridge")
     if isinstance(model, Model) and model.changed:
@@ -371,10 +385,17 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
         sums.setdefault("trained", max(sums["lengths"]))
         # in column 1, a carry cannot be distinguished from a sum of digits (`illusion`)
         sums.setdefault("column", 2 if sums["trained"] >= 4 else 1)
-    config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
+    chosen = list(instruments or ("alignment" if contrast is None else "patching",))
+    if contrast is not None and (unknown := [one for one in chosen if one not in catalogue.INSTRUMENTS]):
+        raise ConfigError(f"{unknown[0]} takes no pairs; instruments of pairs: {', '.join(catalogue.INSTRUMENTS)}")
+    config = _checked(ProbeConfig, name="session", subject=name, instruments=chosen, sums=sums)
     if not own and config.sums.template and sources.is_scratch(Path(sources.resolve(name))):
         raise ConfigError(f"template: {name} is a model from scratch, which is asked in its own notation: leave it out")
-    session = Session(own or opened(name, config.sums.template), config)
+    subject = own or opened(name, config.sums.template)
+    if contrast is not None:
+        session_of_pairs = catalogue.ContrastSession(subject, contrast, config.batch_size)
+        return Probed(subject, {name: catalogue.INSTRUMENTS[name](session_of_pairs) for name in (COMPETENCE, *chosen)})
+    session = Session(subject, config)
     return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in (COMPETENCE, *config.instruments)})
 
 

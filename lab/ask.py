@@ -42,10 +42,11 @@ def main(arguments: list[str]) -> None:
         raise ConfigError('give a model and a question, such as: lab ask smollm2-135m-instruct "12 + 34"')
     if options.attention and is_config(words[0]):
         raise ConfigError("attention=true needs a model or a run, not an evaluation config")
-    from lab.progress import quiet_libraries
+    from lab.progress import announced, quiet_libraries
 
-    quiet_libraries()  # before the libraries are imported, because some of them print on import
-    model = opened(words[0], options)
+    with announced(f"loading {words[0]}, and torch and transformers with it ..."):
+        quiet_libraries()  # before the libraries are imported, because some of them print on import
+        model = opened(words[0], options)
     look = attention(words[0]) if options.attention else None
     if len(words) > 1:
         answer(model, " ".join(words[1:]), look)  # the shell has divided a question without quotes
@@ -130,7 +131,7 @@ def _verdict(given: "Answer", right: str) -> str:
 def attention(name: str) -> Callable[[int, int], None]:
     """Opens the model in TransformerLens, and returns a function that prints what its heads attend to in a sum."""
     from lab.drawing.terminal import Console
-    from lab.probing.attention import table
+    from lab.probing.addition.attention import table
     from lab.probing.bridge import open_model
 
     subject = open_model(name)

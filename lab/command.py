@@ -73,7 +73,12 @@ def main(arguments: list[str]) -> None:
 
 
 def read_config(
-    schema: type[Config], arguments: Sequence[str], command: str, description: str, metavar: str = "CONFIG"
+    schema: type[Config],
+    arguments: Sequence[str],
+    command: str,
+    description: str,
+    metavar: str = "CONFIG",
+    plan: Callable[[Config], str] | None = None,
 ) -> Config:
     """The config that ``CONFIG [key.sub=value ...]`` stands for.
 
@@ -83,6 +88,7 @@ def read_config(
         command: the words that start the command, such as ``lab finetune``; they appear in the help.
         description: text of the help that describes the command.
         metavar: the name of the config in the usage line.
+        plan: what a dry run says of the job, below its config.
 
     Prints and exits with status 0 for ``--help`` (every key) and ``--dry-run`` (the resolved config). Raises
     `ConfigError` if no config is given or it cannot be loaded.
@@ -97,6 +103,8 @@ def read_config(
         config = config.model_copy(update={"name": f"{config.name}_smoke"})  # type: ignore[attr-defined]
     if "--dry-run" in arguments:
         print(dump(config), end="")
+        if plan:
+            print(*(f"# {line}" for line in plan(config).splitlines()), sep="\n")
         raise SystemExit(0)
     return config
 

@@ -64,7 +64,7 @@ def check_inputs(config: EvaluateConfig) -> None:
         check_name(config.engine.model.name, "engine.model.name")
     if isinstance(config.engine, EndpointConfig):
         needed_key(config.engine)
-    from lab.benchmarks.opening import check_benchmark
+    from lab.benchmarks.kinds import check_benchmark
 
     check_benchmark(config.benchmark)
 
@@ -76,8 +76,8 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks import arrivals
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
+    from lab.benchmarks.kinds import open_benchmark
     from lab.benchmarks.nupa.problems import out_of_reach
-    from lab.benchmarks.opening import open_benchmark
     from lab.benchmarks.results import Summary, parse_errors
     from lab.drawing.terminal import end
     from lab.engines.engine import Sampling

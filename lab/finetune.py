@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @entry_point
 def main(arguments: list[str]) -> None:
-    config = read_config(FinetuneConfig, arguments, "lab finetune", __doc__ or "")
+    config = read_config(FinetuneConfig, arguments, "lab finetune", __doc__ or "", plan=planned)
     config.check_run()
     check_name(config.model.name, "model.name")
     check_loggers(config.training.report_to)
@@ -38,6 +38,15 @@ def main(arguments: list[str]) -> None:
     if config.data.rules_followed:
         check_rules(chosen(config.data.tasks), config.data.rules)
     finetune(config)
+
+
+def planned(config: FinetuneConfig) -> str:
+    """What a dry run says of the job."""
+    quiet_libraries()
+    from lab.benchmarks.nupa.problems import pick_problems
+    from lab.tune.planning import plan
+
+    return plan(config, len(pick_problems(config.test_cells, config.seed, config.evaluation.problems_per_range)))
 
 
 def finetune(config: FinetuneConfig) -> None:
@@ -49,7 +58,6 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.engines.local import LocalEngine
     from lab.models import adapters, loading, pretrained, swaps
     from lab.text import formats
-    from lab.tune.alignment_loss import check_aligned
     from lab.tune.problem_sets import training_sets
     from lab.tune.trainer import train
     from lab.tune.tuning import adapter_training, check_memory_of_steps
@@ -57,7 +65,6 @@ def finetune(config: FinetuneConfig) -> None:
     wording, tested = formats.tuned(config.format, config.data), config.evaluation
     model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
-    check_aligned(model, tokenizer, config.training.alignment)
     engine = LocalEngine(model, tokenizer, tested.batch_size)
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
     benchmark = Nupa(problems, wording).within_window(engine)

@@ -86,7 +86,7 @@ def models(_: Sequence[str] = ()) -> Table:
 
 def configs(_: Sequence[str] = ()) -> Table:
     """Every shipped config with its command and the first sentence of its opening comment."""
-    rows = [(name, command_of(keys_of(path)) or "", opening(path)) for name, path in shipped_configs().items()]
+    rows = [(name, command_of(keys_of(path)) or "", purpose(path)) for name, path in shipped_configs().items()]
     return Table("Configs", ("name", "command", "what it is for"), rows, 3)
 
 
@@ -113,7 +113,7 @@ def runs(folders: Sequence[str] = ()) -> Table:
     return Table("Runs", ("name", "command", "status", "model"), rows, 4)
 
 
-def opening(path: Path) -> str:
+def purpose(path: Path) -> str:
     """The first sentence of the comment at the beginning of a config."""
     lines = path.read_text(encoding="utf-8").splitlines()
     first = next((index for index, line in enumerate(lines) if not line.startswith("#")), len(lines))

@@ -7,7 +7,7 @@ the same result.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lab.runs import Run
     from lab.text.scratch_notation import ScratchNotation
     from lab.tune.callbacks import Measure
+    from lab.tune.trainer import Training
 
 
 @entry_point
@@ -39,13 +40,13 @@ def main(arguments: list[str]) -> None:
     pretrain(config)
 
 
-def pretrain(config: PretrainConfig) -> None:
-    """Trains a model, and tests the weights with the lowest validation loss at every length."""
+def pretrain(config: PretrainConfig, changed: "Callable[[Training], Training] | None" = None) -> None:
+    """Trains a model, and tests the weights with the lowest validation loss at every length. `changed`: what an
+    experiment changes in the training."""
     quiet_libraries()
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
     from lab.engines.plain import PlainEngine
-    from lab.engines.sliding_window import ErasingEngine
     from lab.models import pretrained
     from lab.scratch import llama as scratch
     from lab.text.scratch_notation import notation_of
@@ -55,16 +56,15 @@ def pretrain(config: PretrainConfig) -> None:
     notation, tested = notation_of(config), config.evaluation
     tokenizer = build_tokenizer(notation.vocabulary)
     device = pretrained.resolve_device(config.model)
-    model = scratch.build(config.model, notation.vocabulary, config.seed).to(device)  # type: ignore[arg-type]
+    model = scratch.build(config, notation.vocabulary).to(device)  # type: ignore[arg-type]
     training = scratch_training(config, model, tokenizer, notation)
+    training = changed(training) if changed else training
     problems = unseen_problems(config.data.tested_cells(tested.lengths), config.seed, tested.problems_per_length)
     benchmark = LengthCurves(problems, notation, config.data.trained)
     benchmark.check(model, tokenizer)
-    if not tested.erase:
-        PlainEngine(model, tokenizer, tested.batch_size, by_group=True).check_memory(
-            benchmark.requests(), "evaluation.batch_size"
-        )
-    on_the_way = while_training(config, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), notation)
+    engine = PlainEngine(model, tokenizer, tested.batch_size, by_group=True)
+    engine.check_memory(benchmark.requests(), "evaluation.batch_size")
+    on_the_way = while_training(config, engine, notation)
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
@@ -77,13 +77,9 @@ def pretrain(config: PretrainConfig) -> None:
         saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
         model, tokenizer = pretrained.load(saved)
         assert isinstance(model, scratch.NumberLlama)
-        model.sharpen(tested.sharpness)
-        erasing = ErasingEngine(model, tokenizer, tested.batch_size) if tested.erase else None
-        samples = measure(benchmark, erasing or PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
+        samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
         if distributed.is_main():
-            if erasing:
-                print(f"tokens read again: {erasing.read:,}; reading whole rows would take {erasing.whole_rows:,}")
-            report(config, run, benchmark, samples, probed=not model.config.has_own_attention)
+            report(config, run, benchmark, samples, probed=model.beyond_scores is None)
 
 
 def ignored_keys(config: PretrainConfig) -> str:

@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.command import entry_point, is_word, read_config
-from lab.errors import ConfigError, LabError, ModelError
+from lab.errors import ConfigError, LabError, ModelError, check_one_of
 from lab.models.sources import check_name, is_scratch, resolve
-from lab.probing.config import COMPETENCE, LOOK_FOR, BenchmarkConfig, ProbeConfig
+from lab.numbers.tasks import KNOWN
+from lab.probing.config import COMPETENCE, LOOK_FOR, BenchmarkConfig, PairsConfig, ProbeConfig
 from lab.progress import quiet_libraries
 
 if TYPE_CHECKING:
-    from lab.probing.catalogue import Session
+    from lab.probing.addition.catalogue import Session
+    from lab.probing.catalogue import ContrastSession
     from lab.probing.report.page import Section
     from lab.runs import Run
 
@@ -40,6 +42,8 @@ def main(arguments: list[str]) -> None:
     config.check_run()
     check_name(config.subject, "subject")
     check_template(config.subject, config.sums.template)
+    if config.pairs:
+        check_pairs(config.subject, config.pairs)
     probe(config)
 
 
@@ -50,18 +54,31 @@ def check_template(subject: str, template: str) -> None:
         raise ConfigError(f"sums.template = {template}: {subject} {what}: leave sums.template out")
 
 
+def check_pairs(subject: str, pairs: PairsConfig) -> None:
+    """Raises ConfigError or TaskError for pairs that cannot be read. Call it before loading a model."""
+    if pairs.file and not Path(pairs.file).is_file():
+        raise ConfigError(f"pairs.file = {pairs.file}: there is no such file")
+    if pairs.task:
+        check_one_of("pairs.task", pairs.task, list(KNOWN))
+    if pairs.template and is_scratch(Path(resolve(subject))):
+        raise ConfigError(f"pairs.template = {pairs.template}: {subject} is asked in its own notation: leave it out")
+
+
 def probe(config: ProbeConfig) -> None:
     """Measures a model with the instruments of a config, and writes a run directory with tables and a page."""
     quiet_libraries()
     from lab.adders.probing import opened
     from lab.drawing.terminal import end
-    from lab.probing.catalogue import Session
+    from lab.probing.addition.catalogue import Session
+    from lab.probing.catalogue import session_of
     from lab.probing.charts import table
     from lab.probing.report import page
     from lab.probing.report.assembly import circuit
     from lab.probing.report.verdicts import in_short
 
-    session = Session(opened(config.subject, config.sums.template), config)
+    template = config.pairs.template if config.pairs else config.sums.template
+    subject = opened(config.subject, template)
+    session = session_of(subject, config) if config.pairs else Session(subject, config)
     with config.open_run() as run:
         run.record_environment(device=str(session.subject.device))
         sections = [_measured(session, run, name) for name in (COMPETENCE, *config.instruments)]
@@ -98,19 +115,21 @@ def benchmark(config: BenchmarkConfig) -> None:
         print(f"run directory: {run.path}")
 
 
-def _measured(session: "Session", run: "Run", name: str) -> "Section":
+def _measured(session: "Session | ContrastSession", run: "Run", name: str) -> "Section":
     """The page's section on an instrument. The instrument is run unless its results are already in the run directory.
     If it fails, the section says why, and the other instruments still run."""
-    from lab.probing.catalogue import INSTRUMENTS
+    from lab.probing import catalogue
+    from lab.probing.addition.catalogue import INSTRUMENTS
     from lab.probing.measured import Measured
     from lab.probing.report.page import Section
     from lab.probing.report.verdicts import unable, verdicts
 
     stored = f"probe_{name}"
+    instruments = catalogue.INSTRUMENTS if isinstance(session, catalogue.ContrastSession) else INSTRUMENTS
     try:
         if not (run.path / f"{stored}.json").exists():
             print(f"{name} ...", flush=True)
-            run.write_json(stored, [part.to_json() for part in INSTRUMENTS[name](session)])
+            run.write_json(stored, [part.to_json() for part in instruments[name](session)])
     except Exception as error:  # whatever it is, the other instruments can still run
         reason = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
         print(f"{name} failed: {reason}", file=sys.stderr)

@@ -7,8 +7,11 @@ the job continues.
 import logging
 import os
 import sys
+import threading
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 from rich.console import Console
@@ -96,6 +99,18 @@ class _Lines:
         told = standing(self._completed, self._total, speed, None if at_end else left, self._note)
         print(f"{self._description}  {told}", flush=True)
         self._shown = self._completed
+
+
+@contextmanager
+def announced(what: str, after: float = 2.0) -> Iterator[None]:
+    """Says on stderr what a user waits for, if the block takes more than `after` seconds."""
+    timer = threading.Timer(after, lambda: print(what, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def quiet_libraries() -> None:

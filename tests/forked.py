@@ -20,8 +20,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 IMPORTED = [
-    *("lab.benchmarks.length_curves.scoring", "lab.benchmarks.nupa.scoring", "lab.benchmarks.opening"),
-    *("lab.benchmarks.compare", "lab.engines.local", "lab.engines.opening", "lab.engines.plain"),
+    *("lab.benchmarks.length_curves.scoring", "lab.benchmarks.nupa.scoring", "lab.benchmarks.kinds"),
+    *("lab.benchmarks.compare", "lab.engines.local", "lab.engines.from_config", "lab.engines.plain"),
     *("lab.models.swaps", "lab.tune.from_scratch", "transformers.models.llama"),
 ]
 

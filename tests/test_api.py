@@ -112,9 +112,12 @@ def test_a_column_whose_digit_is_never_0_is_refused_before_anything_is_measured(
         lab.probe(scratch, ["interchange"], digits=[2])
 
 
+CLIPPED = {"clipped_distances": {"at": 9}}
+
+
 def test_a_model_whose_attention_was_changed_is_not_probed_as_if_it_was_not(scratch):
-    with pytest.raises(ModelError, match="loaded with clip_distance=9, but a model is probed as it was saved"):
-        lab.probe(lab.load(str(scratch), clip_distance=9), digits=[2, 3])
+    with pytest.raises(ModelError, match=r"loaded with parts\.clipped_dist.*, but a model is probed as it was saved"):
+        lab.probe(lab.load(str(scratch), parts=CLIPPED), digits=[2, 3])
 
 
 def test_there_are_no_problems_of_no_digits():
@@ -128,12 +131,14 @@ def test_bad_input_is_one_line(scratch):
         lab.probe(scratch, ["microscope"])
     with pytest.raises(TaskError, match="add_intger"):
         lab.problems("add_intger", digits=3)
-    with pytest.raises(ConfigError, match=r"^clip_distnace: "):
-        lab.load("zoo/adds-4-digits", clip_distnace=9)
-    with pytest.raises(ConfigError, match="clip_distance does not go with a smallest adder"):
-        lab.load("zoo/adder-8-parameters", clip_distance=9)
-    with pytest.raises(ModelError, match="clip_distance goes with rope, not with relative"):
-        lab.load("zoo/adds-1000-from-four", clip_distance=9)
+    with pytest.raises(ConfigError, match=r"^prats: "):
+        lab.load("zoo/adds-4-digits", prats=CLIPPED)
+    with pytest.raises(ModelError, match=r"parts\.clipped: no such part; parts here: abacus_ids"):
+        lab.load("zoo/adds-4-digits", parts={"clipped": {"at": 9}})
+    with pytest.raises(ConfigError, match=r"parts\.clipped_distances does not go with a smallest adder"):
+        lab.load("zoo/adder-8-parameters", parts=CLIPPED)
+    with pytest.raises(ModelError, match=r"clipped_distances works only with RoPE, not with parts\.relative_keys"):
+        lab.load("zoo/adds-1000-from-four", parts=CLIPPED)
     with pytest.raises(ModelError) as error:
         lab.load("nowhere/at_all")
     assert "\n" not in str(error.value)
@@ -283,6 +288,13 @@ print({"bitsandbytes", "peft"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("set()\n", "")
+
+
+@pytest.mark.slow
+def test_only_an_adder_needs_the_adders():
+    code = "import sys, lab.api, lab.ask, lab.evaluate; print([name for name in sys.modules if 'lab.adders' in name])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_the_command_reads_questions_until_an_empty_line(scratch, capsys, monkeypatch):

@@ -84,7 +84,7 @@ def test_a_step_that_processes_cannot_share_out_is_refused(second_of_two):
 
 
 def test_an_endpoint_is_asked_by_one_process(second_of_two):
-    from lab.engines.opening import open_engine
+    from lab.engines.from_config import open_engine
 
     with pytest.raises(ConfigError, match=r"start it without a launcher, and set engine\.concurrency"):
         open_engine(EndpointConfig(base_url="http://h", model="m"))
@@ -132,7 +132,7 @@ def pretrain(tmp_path: Path, name: str, *more: str) -> list[str]:
         "tokenizer.kind=random",
         "tokenizer.digits=2",
     ]
-    small += ["model.encoding=learned", "model.positions.kind=coupled", "model.positions.largest=64"]
+    small += ["parts={learned_ids: {}, coupled_ids: {largest: 64}}"]
     small += ["format.reverse=integer", "training.max_steps=4", "training.batch_size=8", "training.warmup_steps=1"]
     small += ["training.micro_batch_size=4", "training.log_every=1", "training.evaluate_every=2"]
     small += ["training.valid_problems=9", "evaluation.lengths=[1, 4, 6]", "evaluation.problems_per_length=5"]

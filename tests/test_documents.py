@@ -131,13 +131,18 @@ def linked(page: str) -> set[str]:
     return {os.path.normpath(Path(page).parent / link) for link in links if link and "://" not in link}
 
 
+def test_the_readme_is_read_in_five_minutes_and_installs_before_it_asks():
+    assert len(TEXTS["README.md"].split()) <= 900
+    assert TEXTS["README.md"].index("make finetune") < TEXTS["README.md"].index("lab ask")
+
+
 @pytest.mark.parametrize("start", ["README.md", "docs/index.md"])
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
         ("what did they find?", "experiments/README.md"),
         ("how do I run it on my model?", "docs/guides/evaluate.md"),
-        ("which head carries?", "experiments/findings/carry-head-of-smollm2/README.md"),
+        ("which head carries?", "experiments/carry-head-of-smollm2/README.md"),
         ("how sure is that?", "docs/concepts.md"),
         ("how do I add a task?", "docs/tutorials/add-a-task.md"),
     ],

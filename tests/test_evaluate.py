@@ -220,7 +220,7 @@ def test_the_twin_without_locality_adds_twenty_digits_once_the_test_bounds_how_m
         return sum(record["strict"]["exact_match"] for record in records(tmp_path / "nupa_smollm2" / "samples.jsonl"))
 
     assert right() <= 2
-    assert right("engine.far_at_most=5") == 10
+    assert right("engine.parts.far_digits.at_most=5") == 10
 
 
 @pytest.mark.slow
@@ -297,9 +297,8 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("benchmark.setting=api2", "api"),
         ("sampling.top_p=0", "top_p"),
         ("sampling.temperature=1e-40", "should be 0, which is greedy, or 0.001 or more"),
-        ("engine.clip_distance=9", "clip_distance needs a model from scratch with encoding=rope"),
-        ("engine.far_at_most=16", "far_at_most needs a model whose attention tells far digits from near ones"),
-        ("engine.spacing=3", "spacing needs a model that was tuned with parts.coupled"),
+        ("engine.parts.clipped_distances.at=9", "clipped_distances cannot be changed in this model: only models"),
+        ("engine.clip_distance=9", "clip_distance"),
         ("limit=0", "limit"),
     ],
 )
@@ -361,8 +360,8 @@ def test_keys_that_would_do_nothing_for_a_model_from_scratch_are_refused(argumen
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("override", ["engine.spacing=3", "engine.far_at_most=16", "engine.clip_distance=9"])
-def test_an_adder_has_no_attention_to_change(arguments, tmp_path, capsys, override):
+@pytest.mark.parametrize("override", ["engine.parts.even_spacing={}", "engine.parts.far_digits=null"])
+def test_an_adder_has_no_parts_to_change(arguments, tmp_path, capsys, override):
     name = f"engine.model.name={ROOT / 'checkpoints' / 'zoo' / 'adder-8-parameters'}"
     with pytest.raises(SystemExit) as stopped:
         main(arguments(name, override))

@@ -1,23 +1,21 @@
-import ast
 import importlib.util
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 import lab
+from experiments.rendering.rows import read_rows
 from lab.api import Model
 from lab.benchmarks.length_curves.scoring import LengthCurves
-from lab.benchmarks.results import Reading, Sample
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
 from lab.engines.engine import GREEDY, Completion
-from lab.numbers.sampling import Cell, Problem, distinct_problems
+from lab.numbers.sampling import Cell, distinct_problems
 from lab.numbers.tasks import SUM, TASKS
+from lab.probing.addition.pairs import carry_only
 from lab.probing.components import Component
-from lab.probing.pairs import carry_only
 from lab.text.rule_notation import RuleNotation
 from tests.forked import start_logged
 from tests.probing.known_adders import native_adder
@@ -29,48 +27,8 @@ SMALL += ["evaluation.problems_per_length=2", "evaluation.while_training=[]"]
 
 
 def script(name: str):
-    """A script of experiments/, which finds experiments/shared beside it."""
-    if str(ROOT / "experiments") not in sys.path:
-        sys.path.append(str(ROOT / "experiments"))
-    specification = importlib.util.spec_from_file_location(name, ROOT / "experiments" / f"{name}.py")
-    assert specification
-    assert specification.loader
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-def committed() -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in (ROOT / "experiments" / "results").iterdir()}
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.py")), ids=lambda path: path.stem)
-def test_no_script_writes_into_the_committed_results_unless_it_is_asked_to_publish(path):
-    """Scripts name that folder once at most, for take_results, which returns it only with publish=true."""
-    tree = ast.parse(path.read_text())
-    joined = [node.right for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)]
-    named = [node for node in joined if isinstance(node, ast.Constant) and node.value == "results"]
-    given = [
-        part
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and "take_results" in ast.unparse(call.func)
-        for part in ast.walk(call)
-        if part in named
-    ]
-    assert given == named
-
-
-def test_a_table_by_length_is_drawn_as_wide_as_a_column_and_other_tables_are_left_out(tmp_path, monkeypatch):
-    columns = script("columns")
-    (tmp_path / "results").mkdir()
-    table = "Sums\n\n| task | model | d5 | d10 |\n|---|---|---:|---:|\n| add | one | 100 (97-100) | 42 (31-54) |\n"
-    (tmp_path / "results" / "sums.md").write_text(table)
-    (tmp_path / "results" / "other.md").write_text("| model | loss |\n|---|---:|\n| one | 1.0 |\n")
-    assert columns.curves(table)["add"]["one"][10][:3] == (0.42, 0.31, 0.54)
-    monkeypatch.setattr("sys.argv", ["columns.py", f"output={tmp_path}"])
-    columns.main()
-    assert {path.name for path in (tmp_path / "results").iterdir()} == {"sums.md", "other.md", "sums_column.svg"}
-    assert 'width="237' in (tmp_path / "results" / "sums_column.svg").read_text()  # 3.3 inches of 72 points
+    """A script of experiments/, such as leak.run."""
+    return importlib.import_module(f"experiments.{name}")
 
 
 def test_a_grafted_model_sees_the_digits_near_the_place_that_it_writes_and_the_drawing_shows_them(tmp_path):
@@ -85,32 +43,28 @@ def test_a_grafted_model_sees_the_digits_near_the_place_that_it_writes_and_the_d
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
-        ("adder_plain", ["seeds=x"], "seeds=x: should be whole numbers"),
+        ("plain-adder.run", ["seeds=x"], "seeds=x: should be whole numbers"),
         ("as_written", ["digits=10"], "digits=10: should be lengths and how many"),
         ("as_written", ["train=no"], "train=no: should be true or false"),
         ("graft", ["measure=yes"], "measure=yes: should be true or false"),
-        ("graft_all", ["rows=graft,x"], "rows=x: should be some of graft, plain, unbounded"),
-        ("graft_heads", [], "nothing to measure: give runs"),
-        ("graft_sight", ["x=1"], "x=1: this script has only publish="),
-        ("graft_tasks", ["rows=x"], "rows=x: should be some of"),
-        ("graft_walks", ["RUN", "digits=6"], "digits=6: should be lengths and how many"),
-        ("graft_walks", ["RUN", "wording=99"], "wording=99: should be one of"),
-        ("grpo", ["digits=3"], "digits=3: should be the shortest and the longest"),
-        ("leak", ["output=nowhere"], "nowhere has no runs"),
-        ("leak_law", ["sums=x"], "sums=x: should be a whole number"),
-        ("long_arithmetic", [], "nothing to measure"),
-        ("lost_maxima", [], "nothing to measure"),
+        ("graft-heads.run", [], "nothing to measure: give runs"),
+        ("graft_sight", ["x=1"], "x=1: this script has no arguments"),
+        ("ten-tasks.run", ["rows=x"], "rows=x: should be some of"),
+        ("graft-walks.run", ["RUN", "digits=6"], "digits=6: should be lengths and how many"),
+        ("graft-walks.run", ["RUN", "wording=99"], "wording=99: should be one of"),
+        ("leak.run", ["output=nowhere"], "nowhere has no runs"),
+        ("leak-given.run", ["sums=x"], "sums=x: should be a whole number"),
+        ("long-arithmetic.run", [], "nothing to measure"),
         ("many_tasks", [], "nothing to measure"),
-        ("same_place", ["output=nowhere"], "nowhere/finetune_swaps_FT_0: no such model"),
         ("sweep", [], "give one SWEEP: "),
         ("smollm2_carry", ["lengths=x"], "lengths=x: should be some of"),
-        ("smollm2_copies", ["nosuch"], "nosuch/nupa_smollm2: not a finished run"),
-        ("smollm2_errors", ["sums=x"], "sums=x: should be a whole number"),
-        ("smollm2_heads", ["sums=x"], "sums=x: should be a whole number"),
-        ("smollm2_edges", ["pairs=x"], "pairs=x: should be a whole number"),
+        ("five-examples.copies", ["nosuch"], "nosuch/nupa_smollm2: not a finished run"),
+        ("errors-from-heads.run", ["sums=x"], "sums=x: should be a whole number"),
+        ("heads-that-line-up.run", ["sums=x"], "sums=x: should be a whole number"),
+        ("carry-edges.run", ["pairs=x"], "pairs=x: should be a whole number"),
         ("strata", [], "nothing to measure"),
         ("strata", ["RUN", "sharpness=x"], "sharpness=x: should be numbers"),
-        ("surgery", ["seeds=x"], "seeds"),
+        ("what-fails-first.run", ["seeds=x"], "seeds"),
     ],
 )
 def test_a_bad_argument_is_told_in_one_line_and_nothing_is_written(
@@ -125,7 +79,7 @@ def test_a_bad_argument_is_told_in_one_line_and_nothing_is_written(
 
 
 def test_rows_of_finetuning_are_compared_seed_by_seed_and_without_ft_they_stand_alone():
-    swaps = script("finetune_swaps")
+    swaps = script("swaps-at-scale.run")
 
     def scored(share: float) -> dict:
         values = {"exact_match": {"value": share, "n": 10}, "digit_match": {"value": share, "n": 10}}
@@ -143,9 +97,7 @@ def test_a_grid_runs_every_task_and_setting_and_shows_finished_ones_again(tmp_pa
     grid = script("sweep")
     chosen = ["positions", "seeds=0", "only=rope,alibi as released", "tasks=add_integer,add_float"]
     arguments = [*chosen, f"output={tmp_path / 'runs'}", *SMALL]
-    before = committed()
     grid.main(arguments)
-    assert committed() == before
     names = {path.name for path in (tmp_path / "runs").iterdir()}
     assert len(names - {"positions", "results"}) == 4
     assert "positions_add_float_alibi-as-released_0" in names
@@ -167,29 +119,26 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
 
     main([str(ROOT / "configs" / "packing.yaml"), *SMALL, "data.packing=4", f"output={tmp_path}", "name=run"])
     capsys.readouterr()
-    script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3", "sharpness=1,1.5"])
+    script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3", "sharpness=1,1.5", f"output={tmp_path}"])
     # of 3 problems none is right: Wilson's interval ends at 56.1 %; of all 12, at 24.2 %
     shown = capsys.readouterr().out
     for sharpness in ("1", "1.5"):
         assert f"| run | 1 | 6 | {sharpness} |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 (0.0-24.2) | 0.0 |" in shown
 
 
-def test_a_lost_maximum_is_followed_to_its_first_wrong_digit_and_the_tie_before_it():
-    followed = script("lost_maxima").followed
-
-    def answer(a: str, b: str, right: str, given: str) -> Sample:
-        item = Problem("max", "integer", a, b, right, 5)
-        return Sample(0, item, "", Completion("", 1, 1, 0.0, "stop"), {"": Reading(given, right == given, 0.5, 0)})
-
-    tied = "12345", "92375", "92375"  # ties at the second and third digit
-    assert followed(answer(*tied, "92375")) == (True, [False, True], None)
-    assert followed(answer(*tied, "92345")) == (True, [False, True], True)
-    assert followed(answer(*tied, "12345")) == (True, [False], False)
-    assert followed(answer("70", "5", "70", "75")) == (False, [False, False], False)
+def test_the_tokens_of_traces_are_counted_and_what_is_counted_stays(tmp_path, monkeypatch):
+    dial = script("rule-dial.run")
+    monkeypatch.setattr(dial, "LENGTHS", (3,))
+    for _ in range(2):
+        dial.main(["samples=1", f"output={tmp_path}"])
+        monkeypatch.setattr(dial, "tokens", None)  # nothing is counted again
+    rows = read_rows(tmp_path / "results" / "rule_dial.csv")
+    full, results = (rows.where(task="add_integer", digits_a_step=1, trace=trace) for trace in ("full", "results"))
+    assert full.number("tokens") > 10 * results.number("tokens") > 10 * full.number("direct")
 
 
 def test_a_window_is_shown_all_that_longer_sums_can_show_by_twice_its_width_and_two_digits_more():
-    unseen = script("unseen_windows")
+    unseen = script("four-digits-to-a-thousand.unseen_windows")
     # the token of place 2 writes place 3; the number of 5 digits goes on, that of 2 has ended at the place below it
     assert unseen.view(5, 2, 3, window=1, padded=False) == ("ddd", "d--")
     assert unseen.view(5, 2, 3, window=1, padded=True) == ("ddd", "ddd")
@@ -210,7 +159,7 @@ def test_every_benchmark_runs_locally_and_through_a_served_endpoint_with_the_sam
     """Real servers, the real model, both engines."""
     from lab.evaluate import main
 
-    experiment, short = script("smollm2_benchmarks"), "benchmark.max_tokens=16"
+    experiment, short = script("five-examples.run"), "benchmark.max_tokens=16"
     sizes = {"carry_free": [*experiment.SIZES["carry_free"], short], "two_integers": [short]}
     monkeypatch.setattr(experiment, "SIZES", sizes)
     small = ["limit=2", f"output={tmp_path}"]
@@ -236,7 +185,7 @@ def test_every_benchmark_runs_locally_and_through_a_served_endpoint_with_the_sam
 
 
 def test_a_perfect_model_is_wrong_where_the_released_decoder_scrambles_three_decimals():
-    released = script("released_decoder")
+    released = script("released-decoder.run")
     assert [released.scrambled(number) for number in ("1.2", "1.23", "1.234")] == ["1.2", "1.23", "1.243"]
     assert released.is_right_there("1.25", "2.5", "3.75", pad=False)
     assert not released.is_right_there("1.25", "2.5", "3.76", pad=False)
@@ -252,12 +201,12 @@ def test_every_size_of_the_adders_ladder_is_a_config_and_smaller_than_the_one_be
     from lab.adders.count import count
     from lab.config.loading import load
 
-    sizes = script("adder_sizes")
+    sizes = script("smallest-adders.run")
     counted = [count(sizes.config_of(label).untrained).parameters for label in sizes.LADDER]
     assert counted == [2912, 228, 103, 45, 39, 22, 14, 8, 7]
     plain = [
         load(AdderConfig, ROOT / "configs" / "adder_plain.yaml", words)
-        for words in script("adder_plain").LADDER.values()
+        for words in script("plain-adder.run").LADDER.values()
     ]
     assert [count(config.untrained).parameters for config in plain] == [70, 64, 61, 58, 55, 47, 43, 39]
 
@@ -266,9 +215,7 @@ def test_every_size_of_the_adders_ladder_is_a_config_and_smaller_than_the_one_be
 def test_a_ladder_of_adders_is_trained_shown_and_compared_with_the_known_circuit(tmp_path, capsys):
     small = ["training.max_steps=2", "training.evaluate_every=2", "group.seeds=2", "group.halvings=[]"]
     chosen = ["seeds=0,1", "only=arc, one step/ramp, one step"]
-    before = committed()
-    script("adder_sizes").main([*chosen, f"output={tmp_path / 'runs'}", *small])
-    assert committed() == before
+    script("smallest-adders.run").main([*chosen, f"output={tmp_path / 'runs'}", *small])
     table = (tmp_path / "runs" / "results" / "adder_sizes.md").read_text()
     # of two groups none has learned: Wilson's interval ends at 65.8 %
     assert "| arc, one step | 14 | 2 | 0 (0-66) |" in table
@@ -276,26 +223,6 @@ def test_a_ladder_of_adders_is_trained_shown_and_compared_with_the_known_circuit
     capsys.readouterr()
     script("adder_circuit").main([str(path) for path in sorted((tmp_path / "runs").glob("adder_*"))])
     assert "| adder_sizes_ramp-one-step_1 | 8 |" in capsys.readouterr().out
-
-
-def test_what_a_sample_costs_on_paper_is_what_its_tokens_cost(toy_model):
-    from transformers import AutoTokenizer
-
-    from lab.config.finetuning import FinetuneConfig
-    from lab.config.loading import load
-
-    cost = script("cost_at_scale")
-    config = load(
-        FinetuneConfig, ROOT / "configs" / "llama_lora.yaml", ["training.batch_size=4", "training.micro_batch_size=4"]
-    )
-    tokenizer = AutoTokenizer.from_pretrained(toy_model)
-    alone, together = (cost.count_tokens(tokenizer, config, steps=2, micro_batch=size) for size in (1, 4))
-    assert (alone.computed, alone.answers) == (alone.alone, together.answers)
-    assert together.answers < together.computed <= together.alone
-    shape = cost.Shape(1, 1, 1, 1, 1, 1, vocabulary=10, tied=True)
-    expected = 4 * 7 * alone.computed + 6 * 14 * alone.computed + 40 * alone.answers + 14 * alone.pairs
-    assert cost.operations(shape, 1, alone) == pytest.approx(expected)
-    assert [cost.duration(hours) for hours in (0.5, 2.345, 1234)] == ["30 min", "2.3 h", "1,234 h"]
 
 
 @pytest.mark.slow
@@ -318,7 +245,7 @@ def test_rules_that_are_held_out_are_one_edited_line_from_a_trained_one_and_no_t
 
 def test_a_right_answer_counts_whatever_trace_led_to_it(monkeypatch):
     script("many_tasks")
-    answered = importlib.import_module("shared.answered")
+    answered = importlib.import_module("experiments.shared.answered")
     cell = Cell(TASKS["add_integer"], 3)
     notation = RuleNotation(RulesConfig(unit=1, detail="bare"), FormatConfig(reverse="integer"), [cell])
     items = distinct_problems(cell, "train", 0, 4)
@@ -338,7 +265,7 @@ def test_a_right_answer_counts_whatever_trace_led_to_it(monkeypatch):
 
 
 def test_the_heads_that_bring_a_carry_are_found_in_an_adder_whose_circuit_is_known():
-    heads, adder = script("graft_heads"), native_adder()
+    heads, adder = script("graft-heads.run"), native_adder()
     discovered = [heads.discovery(adder, carry_only(3, column, 16, seed=1)) for column in (0, 1)]
     ranked = heads.strongest(discovered, 6)
     known = [str(Component("head", layer, head)) for layer, head in adder.known.carry_heads]
@@ -357,7 +284,7 @@ def test_running_totals_are_checked_by_stratum_and_size_each_seed_on_its_own_pro
     first, second = tmp_path / "sums_0", tmp_path / "sums_1"
     for run in (first, second):
         shutil.copytree(ROOT / "checkpoints" / "zoo" / "long-sums", run)
-    main = script("long_arithmetic").main
+    main = script("long-arithmetic.run").main
     main([f"{first},{second}", "sizes=6,3", "problems=1,2", f"output={tmp_path}", "name=sums"])
     table = (tmp_path / "results" / "sums.md").read_text()
     assert "| digits | 3 x 3 | 6 x 6 |" in table
@@ -373,7 +300,7 @@ def test_running_totals_are_checked_by_stratum_and_size_each_seed_on_its_own_pro
 
 @pytest.mark.parametrize("task", [TASKS["multiply_hard_integer"], SUM], ids=["products", "sums"])
 def test_fifty_problems_with_running_totals_are_fifty_different_ones(task):
-    experiment = script("long_arithmetic")
+    experiment = script("long-arithmetic.run")
     drawn = {
         stratum: [experiment.problem_of(task, stratum, 50, index) for index in range(10)]
         for stratum in experiment.STRATA

@@ -51,10 +51,7 @@ def tuned(toy_model, tmp_path_factory):
         )
         return folder / name
 
-    return {
-        "plain": build("plain"),
-        "coupled": build("coupled", "parts.coupled={}", "format.reverse=answer", "training.share_prefixes=false"),
-    }
+    return {"plain": build("plain"), "coupled": build("coupled", "parts.coupled={}", "format.reverse=answer")}
 
 
 def logits(model, tokenizer):

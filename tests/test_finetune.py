@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,21 @@ def arguments(toy_model, tmp_path):
         ]
 
     return build
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "layer"), [("smollm2_qlora", "Linear4bit"), ("smollm2_int8", "Linear8bitLt")])
+def test_a_model_whose_weights_are_stored_in_few_bits_is_tuned_and_opens_again(arguments, tmp_path, name, layer):
+    config, *rest = arguments()
+    main([config.replace("smollm2_lora", name), *rest])
+    run = tmp_path / "run"
+    losses = [row["loss"] for row in records(run / "metrics.jsonl") if "loss" in row]
+    assert len(losses) == 2
+    tuned = lab.load(str(run)).engine.model  # type: ignore[attr-defined]
+    kinds = {type(module).__name__ for module in tuned.modules()}
+    assert layer in kinds
+    before, after = (records(run / f"samples_{when}.jsonl") for when in ("before", "after"))
+    assert len(before) == len(after) > 0
 
 
 def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, capsys):
@@ -206,13 +222,13 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
     "swap",
     [
         ["parts.same_place={}", "format.reverse=total"],
-        ["parts.coupled={window: 1, layers: [0, 0]}", "format.reverse=total", "training.share_prefixes=false"],
+        ["parts.coupled={window: 1, layers: [0, 0]}", "format.reverse=total"],
         ["parts.coupled={}", "format.reverse=answer"],
         [WALKS, *AS_WRITTEN, "parts.walk.loss_weight=0.1"],
         ["parts={alibi: {}, place_embeddings: {places: 40}}", "format.reverse=integer"],
         ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
         ["format.index_hints=both"],
-        ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"],
+        ["data.curriculum=2"],
     ],
     ids=[
         "same place",
@@ -222,7 +238,7 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
         "places in alibi",
         "two digits",
         "hints",
-        "aligned heads",
+        "growing lengths",
     ],
 )
 def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(arguments, swap, tmp_path):
@@ -295,7 +311,6 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
         (["parts.even_spacing={}", *AS_WRITTEN], "parts.even_spacing needs parts.coupled"),
         (["parts={nope: {}, alibi: {}}"], "leave parts.coupled and parts.nope out"),
         (["parts={nope: {}, coupled: {}}", "format.reverse=total"], "leave parts.nope out"),
-        (["parts.coupled={}", "format.reverse=total", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
         (["data.variation.nines=0.5", "data.tasks=[max_integer]"], "one of add_integer, sub_integer, add_float"),
         (["data.templates=many", "data.tasks=[sub_integer]"], "data.tasks=[add_integer]"),
         (["data.example_number=drawn", "data.tasks=[add_integer, add_float]"], "direct answers that are integers"),
@@ -306,8 +321,6 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
             "parts.place_embeddings.places=8: text of data.passages and training.replay has numbers of",
         ),
         (["format.index_hints=both", "tokenizer.digits={kind: k_digit}"], "one_digit"),
-        (["format.pad=operands", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
-        (["training.alignment={first: [[9, 0]]}"], "no head [9, 0]"),
         (["data.style=rule_following", "format.reverse=integer"], "plain numbers"),
         (["format.pad=all", "data.tasks=[add_scientific, sig_integer]"], "pad=all"),
     ],
@@ -320,3 +333,24 @@ def test_swaps_that_cannot_be_are_one_line_before_anything_is_written(arguments,
     assert said in error
     assert "Traceback" not in error
     assert not (tmp_path / "run").exists()
+
+
+def test_activations_that_are_computed_again_change_no_loss(arguments, tmp_path):
+    for name, again in (("kept", "false"), ("again", "true")):
+        main([*arguments(f"training.gradient_checkpointing={again}"), f"name={name}"])
+    kept, again = (records(tmp_path / name / "metrics.jsonl") for name in ("kept", "again"))
+    assert [row.get("loss") for row in kept] == [row.get("loss") for row in again]
+    assert any(row.get("loss") for row in kept)
+
+
+def test_a_chat_model_is_tuned_and_tested_through_its_template(arguments, tmp_path, toy_model):
+    chat = tmp_path / "chat"
+    shutil.copytree(toy_model, chat)
+    template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+    (chat / "chat_template.jinja").write_text(template)
+    main([*arguments("data.style=chat"), f"model.name={chat}"])
+    sample = records(tmp_path / "run" / "samples_after.jsonl")[0]
+    assert sample["prompt"][0]["role"] == "user"
+    with pytest.raises(SystemExit):
+        main([*arguments("data.style=chat"), "name=raw"])  # the toy has no template
+    assert not (tmp_path / "raw").exists()

@@ -7,7 +7,7 @@ from lab.command import COMMANDS
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
 from lab.config.parts import MODULES
-from lab.list import left_open, main, opening
+from lab.list import left_open, main, purpose
 from lab.numbers.representations import Float, Integer
 from lab.numbers.tasks import TASKS
 from lab.runs import Run
@@ -52,7 +52,7 @@ def test_what_prompts_leave_open_is_decided_as_the_list_and_the_guide_say(capsys
 @pytest.mark.parametrize("path", shipped_configs().values(), ids=lambda path: path.stem)
 def test_every_shipped_config_says_what_it_is_for_and_has_a_command(path):
     assert command_of(keys_of(path))
-    assert len(opening(path)) > 15
+    assert len(purpose(path)) > 15
 
 
 def test_every_part_is_listed_with_its_keys(capsys):

@@ -30,12 +30,12 @@ SMALL = [
     "evaluation.problems_while_training=3",
 ]
 
-GRID = ["model.encoding=relative", "model.positions.kind=grid", "model.window=2", "evaluation.while_training=[]"]
+GRID = ["parts={grid_ids: {}, relative_keys: {}, window: {reach: 2}}", "evaluation.while_training=[]"]
 TOTALS = [*GRID, "data.style=running_totals", "data.tasks=[sum_integers, multiply_hard_integer]"]
-COUNTED = ["model.encoding=relative", "model.positions.kind=counted", "format.reverse=none", "format.pad=answer"]
-COUNTED += ["format.carry_place=true"]
-COUNTDOWN = ["model.positions={kind: countdown, largest: 16}", *COUNTED[2:]]
-COUPLED = ["model.encoding=learned", "model.positions.kind=coupled", "format.reverse=integer"]
+AS_WRITTEN = ["format.reverse=none", "format.pad=answer", "format.carry_place=true", "parts.relative_keys={}"]
+COUNTED = ["uses=[experiments.parts.counted_ids]", "parts.counted_ids={}", *AS_WRITTEN]
+COUNTDOWN = ["parts.countdown_ids.largest=16", *AS_WRITTEN]
+COUPLED = ["parts.learned_ids={}", "parts.coupled_ids={}", "format.reverse=integer"]
 
 
 def run(tmp_path, *more: str) -> Path:
@@ -113,7 +113,7 @@ def test_the_model_of_each_validation_is_kept_and_opened_like_a_run(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 def test_a_compiled_run_has_the_losses_and_answers_of_one_that_is_not(tmp_path):
-    local = [*COUPLED, "model.positions.largest=64", "model.locality=1", "model.dtype=float32"]
+    local = [*COUPLED, "parts.coupled_ids.largest=64", "parts.locality.slope=1", "model.dtype=float32"]
     plain, compiled = run(tmp_path / "plain", *local), run(tmp_path / "compiled", *local, "training.compile=true")
     for row, again in zip(records(plain / "metrics.jsonl"), records(compiled / "metrics.jsonl"), strict=True):
         assert again == pytest.approx(row, rel=1e-4)
@@ -131,10 +131,9 @@ def test_the_loss_of_a_step_is_the_mean_over_its_answers_however_it_is_cut(tmp_p
             assert parts["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-3)
 
 
-DRAWN = ["tokenizer.kind=random", "tokenizer.digits=2", "data.packing=2", "model.encoding=learned"]
-DRAWN += ["model.positions.kind=coupled", "model.positions.largest=64", "model.positions.segments=true"]
-DRAWN += ["format.reverse=integer", "training.micro_batch_size=4"]
-WALKING = [*COUNTED, "model.locality=4", "model.stick_breaking=2", "model.downward=2"]
+DRAWN = ["tokenizer.kind=random", "tokenizer.digits=2", "data.packing=2", "format.reverse=integer"]
+DRAWN += ["parts={coupled_ids: {largest: 64}, learned_ids: {}, segments: {}}", "training.micro_batch_size=4"]
+WALKING = [*COUNTED, "parts.locality.slope=4", "parts.stick_breaking={heads: 2, downward: 2}"]
 
 
 @pytest.mark.slow
@@ -165,38 +164,23 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (
-            ["model.encoding=rope", "model.positions.kind=abacus"],
-            "abacus gives places, not order: use encoding=learned",
-        ),
-        (
-            ["model.encoding=alibi", "model.locality=0.5"],
-            "locality works only with encoding=rope, relative or learned, not",
-        ),
-        (["model.stick_breaking=1"], "stick_breaking needs an encoding that does not rotate"),
-        (["model.encoding=nope", "model.stick_breaking=5"], "stick_breaking=5, but size=0.2M has 4 heads"),
-        (["model.encoding=nope", "model.downward=1"], "downward=1, but only stick_breaking=0 heads can walk"),
-        (["model.encoding=nope", "model.stick_breaking=1", "model.downward=1"], "downward needs positions.kind=count"),
-        ([*COUNTED, "model.window=1"], "positions.kind=counted learns by gradients"),
-        ([*COUNTED, "data.packing=2"], "model.positions.kind=counted needs data.packing=1"),
-        (["model.positions.kind=countdown"], "use format.reverse=none and format.carry_place=true"),
+        (["parts.abacus_ids={}"], "abacus_ids gives places, not order: use parts.learned_ids"),
+        (["parts.stick_breaking={}"], "stick_breaking needs positions that do not rotate: parts.relative_keys"),
+        (["parts={nope: {}, stick_breaking: {heads: 5}}"], "stick_breaking.heads=5: each layer of the model has 4"),
+        (["parts={nope: {}, stick_breaking: {downward: 2}}"], "but only parts.stick_breaking.heads=1 heads can walk"),
+        (["parts={nope: {}, stick_breaking: {downward: 1}}"], "stick_breaking.downward needs parts.countdown_ids"),
+        ([*COUNTED, "parts.window={}"], "counted_ids learns by gradients"),
+        ([*COUNTED, "data.packing=2"], "counted_ids needs data.packing=1"),
+        (["parts.countdown_ids={}"], "use format.reverse=none and format.carry_place=true"),
         (["format.carry_place=true"], "carry_place needs pad=answer or all, not none"),
-        (
-            ["model.encoding=nope", "model.rope_factor=2"],
-            "rope_factor works only with encoding=rope, not with encoding=nope",
-        ),
-        (
-            ["model.encoding=nope", "model.clip_distance=9"],
-            "clip_distance works only with encoding=rope, not with encoding=",
-        ),
-        (
-            ["model.encoding=nope", "model.far_copies=9"],
-            "far_copies works only with encoding=rope, relative or learned",
-        ),
-        (["model.encoding=learned", "model.far_copies=9"], "they need model.positions.kind=coupled or abacus"),
-        ([*COUPLED, "model.encoding=learned", "model.far_at_most=9", "data.packing=2"], "data.packing=1"),
-        (["model.locality=-1"], "greater than or equal to 0"),
-        (["model.locality=[1, 1, 0]"], "locality has 3 slopes, and size=0.2M has 4 heads"),
+        (["parts={nope: {}, clipped_distances: {}}"], "clipped_distances works only with RoPE, not with parts.nope"),
+        (["parts={learned_ids: {}, far_digits: {}}"], "it needs parts.coupled_ids or parts.abacus_ids"),
+        ([*COUPLED, "parts.far_digits={}", "data.packing=2"], "and data.packing=1"),
+        (["parts={coupled_ids: {}, countdown_ids: {}}", *AS_WRITTEN], "both decide position ids"),
+        (["parts.coupled={}"], "parts.coupled is not for models from scratch"),
+        (["parts.locality.slope=-1"], "greater than or equal to 0"),
+        (["parts.locality.slope=[1, 1, 0]"], "locality.slope has 3 slopes, and the model has 4 heads"),
+        (["model.encoding=rope"], "model.encoding"),
         (["data.factor_digits=1"], "factor_digits needs multiply_easy_integer"),
         (["model.size=70B"], "should be one of 0.2M, 0.4M"),
         (["data.packing=3"], "data.packing=3 should divide training.micro_batch_size=4"),
@@ -204,25 +188,21 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation needs one of add_integer"),
         (["evaluation.lengths=[]"], "evaluation.lengths should name at least one length"),
         (["evaluation.lengths=[3, 3]"], "none twice"),
-        ([*COUPLED, "model.positions.largest=8", "data.packing=4"], "model.positions.largest should be at least"),
-        ([*COUPLED, "model.positions.largest=8"], "wrap around the 8 coupled ids, so that places would be mixed up"),
+        ([*COUPLED, "parts.coupled_ids.largest=8", "data.packing=4"], "parts.coupled_ids.largest should be at least"),
+        ([*COUPLED, "parts.coupled_ids.largest=8"], "wrap around the 8 ids of parts.coupled_ids, so that places"),
         (
-            ["model.encoding=relative", *COUNTDOWN, "model.stick_breaking=1", "model.downward=1"],
-            "of 7 digits wrap around the 16 countdown ids, so that places would be mixed up",
+            [*COUNTDOWN, "parts.stick_breaking={heads: 1, downward: 1}"],
+            "of 7 digits wrap around the 16 ids of parts.countdown_ids, so that places would be mixed up",
         ),
-        (
-            ["model.positions.through_point=true"],
-            "through_point works only with kind=abacus, coupled or countdown, not",
-        ),
-        ([*COUPLED, "model.positions.through_point=true"], "from its end: use format.reverse=total and format.pad=all"),
+        ([*COUPLED, "parts.coupled_ids.through_point=true"], "its end: use format.reverse=total and format.pad=all"),
         ([*COUPLED, "format.reverse=none"], "so digits of the same place only get the same count"),
-        (["model.encoding=nope", "model.positions.kind=coupled"], "encoding=nope ignores position ids"),
-        (["model.encoding=learned", "model.positions.largest=5"], "model.positions.largest"),
-        (GRID, "positions.kind=grid needs data.style=running_totals"),
+        (["parts={nope: {}, coupled_ids: {}}", "format.reverse=integer"], "nope ignores position ids"),
+        (["parts.learned_ids.largest=5"], "`largest` above"),
+        (GRID, "parts.grid_ids needs data.style=running_totals"),
         ([*TOTALS, "data.packing=2"], "data.style=running_totals needs data.packing=1"),
         (["data.operands=[2, 4]"], "operands needs sum_integers among data.tasks"),
-        ([*TOTALS, "model.encoding=rope"], "it needs encoding=relative and no stick_breaking"),
-        ([*TOTALS, "model.far_at_most=5"], "far_copies and far_at_most do not work with positions.kind=grid"),
+        ([*TOTALS, "parts.relative_keys=null"], "it needs parts.relative_keys and no stick_breaking"),
+        ([*TOTALS, "parts.far_digits={}"], "it needs parts.coupled_ids or parts.abacus_ids"),
         ([*TOTALS, "data.operands=[1, 4]"], "should be [fewest, most], from 2 up"),
         ([*TOTALS, "data.tasks=[add_float]"], "add_float has no running totals"),
         (["data.tasks=[sum_integers]"], "sum_integers needs style=running_totals"),
@@ -323,10 +303,9 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_and_the_run_goes_on(tmp
 
 
 @pytest.mark.slow
-def test_a_model_that_follows_rules_is_measured_with_its_tokens_while_its_traces_lose_their_lines(tmp_path):
+def test_a_model_that_follows_rules_is_measured_with_its_tokens(tmp_path):
     followed = ["data.style=rule_following", "data.rules.detail=bare", "format.reverse=integer"]
-    stages = ["training.internalize.stages=1", "training.internalize.whole=2", "training.internalize.every=1"]
-    path = run(tmp_path, *followed, *stages, "evaluation.lengths=[4]")
+    path = run(tmp_path, *followed, "evaluation.lengths=[4]")
     points = records(path / "curve.jsonl")
     assert [(row["step"], row["length"]) for row in points] == [(2, 4), (4, 4)]
     assert all(row["tokens"] > 0 for row in points)

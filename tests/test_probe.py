@@ -37,7 +37,7 @@ def test_instruments_are_kept_and_not_run_twice_and_one_that_fails_costs_itself_
     subject, tmp_path, capsys, monkeypatch
 ):
     from lab.probe import main
-    from lab.probing.catalogue import INSTRUMENTS
+    from lab.probing.addition.catalogue import INSTRUMENTS
 
     arguments = [str(ROOT / "configs" / "probe_scratch.yaml"), f"subject={subject}", f"output={tmp_path}", *FEW]
     arguments.append("instruments=[alignment, destinations]")
@@ -110,3 +110,43 @@ def test_the_benchmark_of_instruments_names_its_config_itself(capsys):
         main(["benchmark", "--dry-run"])
     assert end.value.code == 0
     assert "name: probe_benchmark" in capsys.readouterr().out
+
+
+PAIRS = [str(ROOT / "configs" / "probe_max.yaml"), "subject=zoo/adds-floats", 'pairs.template=""', "pairs.right=first",
+         "pairs.length=4", "pairs.count=8", "instruments=[patching, path_patching, logit_lens]"]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_command_measures_pairs_of_a_task_that_are_no_sums_of_integers(tmp_path, capsys):
+    from lab.probe import main
+
+    main([*PAIRS, "pairs.task=add_float", "pairs.change=middle", f"output={tmp_path}"])
+    said = (tmp_path / "probe_max" / "verdicts.md").read_text()
+    assert "- competence: The model answers both prompts right in 100 %" in said
+    assert re.search(
+        r"- patching: L0H\d moves \d+ % \(.*n = \d+\) of the answer, base to source; the median head", said
+    )
+    page = (tmp_path / "probe_max" / "page.html").read_text()
+    assert "carry" not in page[page.index("<main>") : page.index("<script>\nconst figures")]
+    assert "answer" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["pairs.task=add_real"], "task 'add_real'"),
+        (['pairs.task=""', "pairs.file=nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
+        (['pairs.task=""'], "give a task, such as max_float, or a file of pairs"),
+        (["pairs.task=add_float", "instruments=[alignment]"], "alignment take sums and no pairs"),
+        (["pairs.task=add_float", 'pairs.template="{a}+{b}="'], "is asked in its own notation: leave it out"),
+    ],
+)
+def test_pairs_that_cannot_be_are_refused_in_one_line_before_anything_is_written(changes, message, tmp_path, capsys):
+    from lab.probe import main
+
+    with pytest.raises(SystemExit) as exit:
+        main([*PAIRS, *changes, f"output={tmp_path}"])
+    assert exit.value.code == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert not list(tmp_path.iterdir())

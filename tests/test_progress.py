@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 import lab.progress
-from lab.progress import progress_bar, standing
+from lab.progress import announced, progress_bar, standing
 
 
 @pytest.fixture
@@ -81,3 +81,11 @@ Dataset.from_list([{"a": 1}]).to_parquet("/dev/null")
 """
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_what_takes_long_is_announced_on_stderr_and_what_is_quick_is_not(capsys):
+    with announced("loading quick", after=60):
+        pass
+    with announced("loading slow", after=0.01):
+        time.sleep(0.3)
+    assert capsys.readouterr() == ("", "loading slow\n")

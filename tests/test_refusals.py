@@ -93,29 +93,20 @@ CASES = {
         ["parts.place_embeddings.places=4", "format.reverse=total"],
         "up to 8 digits: use as",
     ),
-    "alignment in prose": (
-        "finetune",
-        ["data.tasks=[add_integer]", "data.templates=many", "training.alignment.first=[[0, 0]]"],
-        "training.alignment needs problems in NUPA's words alone",
-    ),
-    "alignment with a bias": (
-        "finetune",
-        ["parts.alibi={}", "training.alignment.first=[[0, 0]]"],
-        "training.alignment computes attention without parts",
-    ),
     "products counted down": (
         "pretrain",
         [
-            "model.positions.kind=countdown",
+            "parts.countdown_ids={}",
             "format={reverse: none, pad: answer, carry_place: true}",
             "data.tasks=[multiply_hard_integer]",
         ],
         "products are longer: leave multiply_hard_integer out of data.tasks",
     ),
-    "erasing what is counted": (
-        "pretrain",
-        ["model={encoding: relative, window: 6, far_at_most: 2, positions: {kind: coupled}}", "evaluation.erase=true"],
-        "evaluation.erase does not work with model.far_at_most",
+    "a part of pretrained models": ("pretrain", ["parts.walk.heads=1"], "parts.walk is not for models from scratch"),
+    "a part of models from scratch": (
+        "finetune",
+        ["parts.countdown_ids={}"],
+        "parts.countdown_ids is not for pretrained models",
     ),
     "no key": (
         "evaluate",

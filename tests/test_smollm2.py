@@ -51,8 +51,6 @@ def test_the_papers_config_runs_on_the_embedded_model(tmp_path):
 @pytest.mark.slow
 def test_a_quantized_model_learns_with_an_eight_bit_optimizer(tmp_path):
     arguments = [
-        "model.quantization=nf4",
-        "training.optimizer=adamw_8bit",
         "training.max_steps=4",
         "training.learning_rate=2e-3",
         "training.warmup_steps=1",
@@ -60,6 +58,6 @@ def test_a_quantized_model_learns_with_an_eight_bit_optimizer(tmp_path):
         "training.micro_batch_size=8",  # weights are unpacked once for each
         f"output={tmp_path}",
     ]
-    main([str(ROOT / "configs" / "smollm2_lora.yaml"), *SMALL, *arguments, "data.tasks=[max_integer]"])
-    losses = [row["loss"] for row in records(tmp_path / "smollm2_lora" / "metrics.jsonl") if "loss" in row]
+    main([str(ROOT / "configs" / "smollm2_qlora.yaml"), *SMALL, *arguments, "data.tasks=[max_integer]"])
+    losses = [row["loss"] for row in records(tmp_path / "smollm2_qlora" / "metrics.jsonl") if "loss" in row]
     assert losses[-1] < 0.8 * losses[0]

@@ -24,7 +24,7 @@ command: pretrain
 config: {ROOT / "configs" / "scratch_add.yaml"}
 seeds: [0, 1]
 changes: {{training.max_steps: 10}}
-grid: {{model.encoding: [rope, alibi]}}
+grid: {{model.size: [0.2M, 1.3M]}}
 results:
   kind: values
   shares: {{right: right}}
@@ -96,7 +96,7 @@ def test_a_failed_run_is_shown_stops_no_other_and_is_tried_again_while_finished_
     assert "    ZeroDivisionError: the slopes are broken\n" in out
     assert "error: 2 of 4 runs failed: toy_alibi_0, toy_alibi_1; their logs are in" in out
     assert (tmp_path / "toy" / "status").read_text() == "failed\n"
-    assert "| alibi | 0 |  |" in (tmp_path / "toy" / "table.md").read_text()
+    assert "| 1.3M | 0 |  |" in (tmp_path / "toy" / "table.md").read_text()
 
     (tmp_path / "broken").unlink()
     status, out = run(tmp_path)
@@ -105,9 +105,9 @@ def test_a_failed_run_is_shown_stops_no_other_and_is_tried_again_while_finished_
     assert (tmp_path / "toy" / "status").read_text() == "finished\n"
     assert [starts(tmp_path, f"toy_{name}") for name in ("rope_0", "rope_1", "alibi_0", "alibi_1")] == [1, 1, 2, 2]
     table = (tmp_path / "toy" / "table.md").read_text()
-    assert table.startswith("Toys (2 seeds)\n\n| model.encoding | seeds | right |")
+    assert table.startswith("Toys (2 seeds)\n\n| model.size | seeds | right |")
     # 90 and 91 of 100 are right: below, Wilson's interval of 100 is wider, above, Student's over two seeds
-    assert "| rope | 2 | 90 (81-98) |" in table
+    assert "| 0.2M | 2 | 90 (81-98) |" in table
     assert (tmp_path / "toy" / "figures" / "results.png").stat().st_size > 5_000
 
     status, out = run(tmp_path, "seeds=[0, 1, 2]")
@@ -158,7 +158,7 @@ def test_a_job_of_submitit_is_waited_for_if_the_sweep_was_killed_and_submitted_a
 def test_a_job_that_is_out_of_minutes_is_queued_again_and_goes_on_where_it_was(tmp_path):
     held(tmp_path).touch()
     launcher = "launcher={kind: slurm, cluster: local, minutes: 1, requeues: 2}"
-    status, out = run(tmp_path, launcher, "seeds=[0]", "grid={model.encoding: [rope]}", WARNING="50")
+    status, out = run(tmp_path, launcher, "seeds=[0]", "grid={model.size: [0.2M]}", WARNING="50")
     assert status == 0, out
     assert steps(tmp_path, "toy_rope_0") == list(range(10))
     assert starts(tmp_path, "toy_rope_0") == 2
@@ -206,7 +206,7 @@ def test_the_same_sweep_goes_to_slurm_and_a_sweep_that_was_killed_finds_its_jobs
     [
         (["command=train"], "command"),
         (["grid={}"], "grid or cells should name something to try"),
-        (["cells={a: {model.encodng: rope}}"], "did you mean encoding?"),
+        (["cells={a: {model.siz: 0.2M}}"], "did you mean size?"),
         (["launcher={kind: slurm, partition: gpu}"], "there is no sbatch on the path of this machine"),
         (["config=nowhere.yaml"], "nowhere.yaml: No such file or directory"),
     ],
@@ -214,7 +214,7 @@ def test_the_same_sweep_goes_to_slurm_and_a_sweep_that_was_killed_finds_its_jobs
 def test_what_cannot_be_swept_is_told_and_nothing_is_written(tmp_path, capsys, monkeypatch, overrides, message):
     monkeypatch.setenv("PATH", str(tmp_path))
     file = tmp_path / "toy.yaml"
-    file.write_text(SWEEP.replace("grid: {model.encoding: [rope, alibi]}\n", "") if "grid={}" in overrides else SWEEP)
+    file.write_text(SWEEP.replace("grid: {model.size: [0.2M, 1.3M]}\n", "") if "grid={}" in overrides else SWEEP)
     with pytest.raises(SystemExit) as stopped:
         main([str(file), f"output={tmp_path / 'out'}", *overrides])
     assert stopped.value.code == 2
@@ -227,11 +227,11 @@ def test_what_cannot_be_swept_is_told_and_nothing_is_written(tmp_path, capsys, m
 @pytest.mark.slow
 def test_the_shipped_smoke_sweep_trains_and_shows_a_model(tmp_path, capsys):
     file = ROOT / "configs" / "sweeps" / "smoke.yaml"
-    arguments = [f"output={tmp_path}", "seeds=[0]", "grid={model.encoding: [nope]}", "changes.training.max_steps=10"]
+    arguments = [f"output={tmp_path}", "seeds=[0]", "grid={model.size: [0.4M]}", "changes.training.max_steps=10"]
     main([str(file), *arguments])
     assert "1 finished, 0 running, 0 failed, 0 left" in " ".join(capsys.readouterr().out.split())
     table = (tmp_path / "smoke" / "table.md").read_text()
-    assert table.count("| add_integer | nope |") == 1
+    assert table.count("| add_integer | 0.4M |") == 1
     assert (tmp_path / "smoke" / "figures" / "results.png").stat().st_size > 10_000
     models = {path: path.read_bytes() for path in tmp_path.glob("smoke_*/model/model.safetensors")}
     assert len(models) == 1

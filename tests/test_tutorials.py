@@ -117,14 +117,14 @@ def test_add_a_probe(tmp_path):
 def test_a_probe_that_is_kept_is_an_instrument_of_the_command(tmp_path):
     probe, line = (block for block in blocks("add-a-probe.md") if block.title)
     house = house_in(tmp_path)
-    (house / "lab" / "probing" / "instruments" / probe.title).write_text(probe.text)
+    (house / "lab" / "probing" / "addition" / probe.title).write_text(probe.text)
     after(house / line.title, "INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {\n", line.text)
     after(
         house / line.title,
-        "from lab.probing.positions import Sums\n",
-        "from lab.probing.instruments.resting import resting\n",
+        "from lab.probing.addition.positions import Sums\n",
+        "from lab.probing.addition.resting import resting\n",
     )
-    with (house / "lab/probing/instruments.yaml").open("a") as file:
+    with (house / "lab/probing/addition/instruments.yaml").open("a") as file:
         file.write("resting: Heads that rest.\n")
     command = "lab probe probe_scratch name=rest subject=zoo/adds-4-digits 'instruments=[resting]' sums.per_length=8"
     Reader(tmp_path, house).run(Block("bash", "", command))

@@ -9,12 +9,11 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from shared.kept import Kept
-from shared.one_pass import right_tokens
-from shared.streams import STREAMS
-from shared.variants import with_settings
-
 import lab
+from experiments.shared.kept import Kept
+from experiments.shared.one_pass import right_tokens
+from experiments.shared.streams import STREAMS
+from experiments.shared.variants import with_settings
 from lab.benchmarks.length_curves.scoring import unseen_problems
 from lab.config.schema import chosen
 from lab.models.loading import ScratchRun, load_scratch

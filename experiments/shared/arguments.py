@@ -10,8 +10,8 @@ def own(arguments: Sequence[str], *names: str) -> dict[str, str]:
     """The values of a script's own arguments, by name. Raises ConfigError for an argument that is not one of them."""
     given, others = own_and_others(arguments, *names)
     if others:
-        known = [", ".join(f"{name}=" for name in names)] if names else []
-        raise ConfigError(f"{others[0]}: this script has only {' and '.join([*known, 'publish='])}")
+        known = ", ".join(f"{name}=" for name in names)
+        raise ConfigError(f"{others[0]}: this script has {f'only {known}' if names else 'no arguments'}")
     return given
 
 

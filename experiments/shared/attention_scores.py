@@ -14,9 +14,9 @@ from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repeat_kv
 
 from lab.errors import ModelError
+from lab.parts.part import Step
 from lab.scratch.llama import NumberLlama
-
-_NAME = "scored"
+from lab.trees.paths import PATH_ATTENTION, path_attention
 
 
 class Scores:
@@ -47,14 +47,18 @@ class Scores:
         query_BHQD = self.rotated(self.query_BHQD.expand(len(positions_BQ), -1, -1, -1), positions_BQ)
         key_BHKD = self.rotated(self.key_BHKD.expand(len(positions_BK), -1, -1, -1), positions_BK)
         scores_BHQK = query_BHQD @ key_BHKD.transpose(-1, -2) * self.scaling
-        if self.model.relative_keys is not None:
-            relative_HCD = self.model.relative_keys.keys[self.layer]
-            wanted_BQHC = (query_BHQD @ relative_HCD.transpose(-1, -2) * self.scaling).transpose(1, 2)
-            distances_BQKC = self.model.relative_keys(positions_BQ, positions_BK)
-            scores_BHQK = scores_BHQK + (wanted_BQHC @ distances_BQKC.transpose(-1, -2)).transpose(1, 2)
-        if bias and self.model.position_bias is not None:
-            scores_BHQK = scores_BHQK + self.model.position_bias(positions_BQ, positions_BK)
-        return scores_BHQK
+        positions = self.model.positions_of(positions_BQ, positions_BK)
+        visible = torch.ones_like(positions.distances_BQK, dtype=torch.bool)[:, None]
+        step = Step(query_BHQD, self.model.model.rotary_emb, self.model.training, visible, positions)
+        mask_BHQK = torch.zeros_like(scores_BHQK)
+        for kind in self.model.parts:
+            act = self.model.parts[kind].act({}, step)
+            if act is not None and act.rescores:
+                given = query_BHQD, key_BHKD, mask_BHQK, self.scaling
+                scores_BHQK = act.scores(self.layer, scores_BHQK, *given)
+            elif act is not None and bias:
+                mask_BHQK = act.shared(mask_BHQK)
+        return scores_BHQK + mask_BHQK
 
 
 Rescored: TypeAlias = Callable[[Scores, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -68,8 +72,8 @@ def rescored(model: NumberLlama, rescore: Rescored) -> Iterator[None]:
 
     Raises ModelError for a model with clipped distances or stick-breaking heads, whose scores are computed differently.
     """
-    if model.config.clip_distance or model.config.stick_breaking:
-        raise ModelError("scores are those of models without clip_distance and stick_breaking")
+    if {*model.parts} & {"clipped_distances", "stick_breaking"}:
+        raise ModelError("scores are those of models without clipped_distances and stick_breaking")
 
     tokens: list[torch.Tensor] = []
 
@@ -78,25 +82,36 @@ def rescored(model: NumberLlama, rescore: Rescored) -> Iterator[None]:
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        attention_mask: torch.Tensor,
+        attention_mask: torch.Tensor | None,
         scaling: float,
         position_ids: torch.Tensor,
         **others: Any,
     ) -> tuple[torch.Tensor, None]:
         key, value = (repeat_kv(states, module.num_key_value_groups) for states in (key, value))  # type: ignore[arg-type]
         scores = Scores(model, module.layer_idx, query, key, position_ids, scaling)  # type: ignore[arg-type]
-        weights_BHQK = softmax(rescore(scores, tokens[0], attention_mask), -1, dtype=torch.float32).to(value.dtype)
+        mask = _hiding(attention_mask, query)
+        weights_BHQK = softmax(rescore(scores, tokens[0], mask), -1, dtype=torch.float32).to(value.dtype)
         return (weights_BHQK @ value).transpose(1, 2).contiguous(), None
 
     def see(_: nn.Module, arguments: tuple[torch.Tensor, ...], __: dict[str, Any]) -> None:
         tokens[:] = arguments
 
     usual = model.config._attn_implementation
-    AttentionInterface.register(_NAME, attention)
+    AttentionInterface.register(PATH_ATTENTION, attention)
     hook = model.register_forward_pre_hook(see, with_kwargs=True)
-    model.config._attn_implementation = _NAME
+    model.config._attn_implementation = PATH_ATTENTION
     try:
         yield
     finally:
         hook.remove()
         model.config._attn_implementation = usual
+        AttentionInterface.register(PATH_ATTENTION, path_attention)
+
+
+def _hiding(mask: torch.Tensor | None, query_BHTD: torch.Tensor) -> torch.Tensor:
+    """The mask of whole rows, with -inf for hidden keys."""
+    if mask is None:
+        mask = query_BHTD.new_ones(query_BHTD.shape[2], query_BHTD.shape[2]).tril().bool()[None, None]
+    if mask.dtype == torch.bool:
+        return torch.zeros(mask.shape).masked_fill(~mask, float("-inf"))
+    return mask.masked_fill(mask <= torch.finfo(mask.dtype).min / 2, float("-inf"))

@@ -12,20 +12,20 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from shared.estimates import estimate, estimated, shown
 
+from experiments.shared.estimates import estimate, estimated, shown
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import ModelError
 from lab.numbers.columns import Columns
 from lab.numbers.statistics import wilson
+from lab.probing.addition.pairs import Pairs, carry_only, through_nine, with_totals
+from lab.probing.answered import Answered, Runs
+from lab.probing.batching import batches
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
-from lab.probing.contrast import Contrast, Runs
 from lab.probing.instruments.patching import replacing
 from lab.probing.interventions import said_digits
 from lab.probing.measured import Measured
-from lab.probing.pairs import Pairs, carry_only, through_nine, with_totals
-from lab.probing.positions import batches
 
 LENGTH, TENS, HUNDREDS = 3, 1, 2
 TOTALS = (0, 2, 4, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18)
@@ -64,18 +64,18 @@ def by_total(subject: Subject, heads: Sequence[str] = ()) -> Curves:
     Raises ModelError if the subject gets fewer than half of the pairs right, or none with (or without) a carry from
     the ones.
     """
-    contrast = Contrast.of_right_pairs(subject, carry_only(LENGTH, TENS, PAIRS, seed=2), BATCH)
+    answered = Answered.of_right_pairs(subject, carry_only(LENGTH, TENS, PAIRS, seed=2), BATCH)
     parts = (*map(Component.named, heads), Component("post", subject.layers - 1))
-    margins_BTP = np.concatenate([_given_totals(contrast, rows, parts) for rows in batches(len(contrast), BATCH)])
+    margins_BTP = np.concatenate([_given_totals(answered, rows, parts) for rows in batches(len(answered), BATCH)])
     # a margin is for the source's digit, which is that of "carry" only if the base has none
-    without_B = np.where(contrast.direction_B == 0, contrast.corrupt_B, -contrast.clean_B)
-    towards_BTP = margins_BTP * np.where(contrast.direction_B == 0, 1, -1)[:, None, None]
+    without_B = np.where(answered.contrast.direction_B == 0, answered.corrupt_B, -answered.clean_B)
+    towards_BTP = margins_BTP * np.where(answered.contrast.direction_B == 0, 1, -1)[:, None, None]
     moved_NTP = _both(towards_BTP - without_B.mean())
-    own_gap_N = _both(contrast.clean_B - contrast.corrupt_B)
+    own_gap_N = _both(answered.clean_B - answered.corrupt_B)
     gap_N = np.full(len(moved_NTP), own_gap_N.mean())
     own_NT = _both(towards_BTP[..., -1] - without_B[:, None]) / own_gap_N[:, None]
     half_way_NT = (own_NT > 0.25) & (own_NT < 0.75)
-    from_ones_N = Columns.of(contrast.base.numbers).carry[: len(gap_N), TENS]
+    from_ones_N = Columns.of(answered.contrast.base.numbers).carry[: len(gap_N), TENS]
     if len(set(from_ones_N.tolist())) < 2:
         raise ModelError("of the pairs that the model gets right, all have the same carry from the ones")
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
@@ -100,13 +100,15 @@ def _both(values_B: np.ndarray) -> np.ndarray:
 
 
 @torch.inference_mode()
-def _given_totals(contrast: Contrast, rows: slice, parts: Sequence[Component]) -> np.ndarray:
+def _given_totals(answered: Answered, rows: slice, parts: Sequence[Component]) -> np.ndarray:
     """The margins (B, totals, parts) of some of the bases, if each part alone comes from a donor with another total."""
-    subject, runs = contrast.subject, Runs(contrast, rows, [], [])
-    at_CBT = torch.stack([contrast.at_BT("q_k")[rows]] * len(parts))
+    subject, runs = answered.subject, Runs(answered, rows, [], [])
+    at_CBT = torch.stack([answered.contrast.at_BT("q_k")[rows]] * len(parts))
     layers, found = range(min(part.layer for part in parts), subject.layers), []
     for total in TOTALS:
-        donors = contrast.donors(with_totals(contrast.base.numbers, TENS, [total] * len(contrast), seed=total))
+        donors = answered.contrast.donors(
+            with_totals(answered.contrast.base.numbers, TENS, [total] * len(answered), seed=total)
+        )
         _, given = subject.activations(donors.part(rows), [part.hook_point for part in parts])
         hooks = replacing([(part,) for part in parts], given, at_CBT)
         found.append(runs.rerun(layers, hooks, len(parts)).T)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from lab.errors import ModelError
+from lab.probing.addition.pairs import Pairs
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE
 from lab.probing.instruments import attribution
 from lab.probing.instruments.ablation import Group
-from lab.probing.pairs import Pairs
 
 
 def random_groups(subject: Subject, group: Group, count: int) -> list[Group]:

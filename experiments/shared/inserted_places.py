@@ -12,8 +12,8 @@ attention. Signs lie below the numbers and move with everything that is beyond t
 each of the m visible digits of its number contributes 1/m of the weight that it would have at that distance, with its
 value vector. Numbers that are shorter than the longest number get no gap, because they would stay short in longer sums.
 
-This works for coupled ids and one problem in each row, with any encoding of `lab.scratch.position_encodings` except
-learned ids, whose vectors are part of the keys and values of digits.
+This works for coupled ids and one problem in each row, with any parts except learned ids, whose vectors are part of
+the keys and values of digits.
 
 Shapes: B rows (one), H heads, Q queries and K keys (the tokens of a row), D width of a head, P places at once, N
 numbers.
@@ -24,12 +24,15 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
-from shared.attention_scores import Scores, rescored
 from torch.nn.functional import one_hot
 
+from experiments.shared.attention_scores import Scores, rescored
 from lab.errors import ModelError
+from lab.parts.positions import Positions
+from lab.parts.relative_keys import FAR
+from lab.parts.segments import segments
+from lab.parts.token_facts import TokenFacts
 from lab.scratch.llama import NumberLlama
-from lab.scratch.position_encodings import FAR, ahead
 
 _AT_ONCE = 64
 """Inserted places whose scores are computed together."""
@@ -57,7 +60,7 @@ def inserted(model: NumberLlama, insertion: Insertion) -> Iterator[None]:
 
     Raises ModelError for learned ids.
     """
-    if model.config.encoding == "learned":
+    if "learned_ids" in model.parts:
         raise ModelError("places cannot be inserted if ids are learned: they are part of what digits bring")
 
     def rescore(scores: Scores, ids_BK: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -89,12 +92,13 @@ class Row:
 
     @classmethod
     def of(cls, model: NumberLlama, ids_BK: torch.Tensor) -> "Row":
-        is_digit_BK = model.facts(ids_BK.device).digits[ids_BK] > 0
-        return cls(model.positions(ids_BK), torch.where(is_digit_BK, model.segments(ids_BK) - 1, -1))
+        facts = TokenFacts.of(model.config.vocabulary).to(ids_BK.device)
+        number_BK = segments(ids_BK, facts) - 1
+        return cls(model.positions(ids_BK), torch.where(facts.digits[ids_BK] > 0, number_BK, -1))
 
     def ahead(self) -> torch.Tensor:
         """How many ids a key is above a query, (B, Q, K)."""
-        return ahead(self.positions_BK, self.positions_BK, None)
+        return Positions.of(self.positions_BK, self.positions_BK).ahead[0]
 
     def moved(self, insertion: Insertion) -> torch.Tensor:
         """How far each key moves, as each query sees it, (B, Q, K)."""

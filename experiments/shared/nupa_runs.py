@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shared.heat_map import heat_map as draw_shares
-
+from experiments.shared.heat_map import heat_map as draw_shares
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.summary import RANGES
 from lab.benchmarks.nupa.tables import Change

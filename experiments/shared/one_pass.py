@@ -11,15 +11,17 @@ Running totals are cut along rows and places.
 Shapes: T tokens of a row, P pieces, K tokens of a piece, D directions of position ids.
 """
 
+import ctypes
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from experiments.shared.erasing import of_some, reach_of
 from lab.models.loading import ScratchRun
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import Problem
-from lab.scratch.grid_places import EVERYWHERE, rows_and_places
+from lab.parts.grid_ids import EVERYWHERE, rows_and_places
 from lab.scratch.llama import NumberLlama
 from lab.text.examples import encode_prompt
 
@@ -36,7 +38,20 @@ def right_tokens(run: ScratchRun, problems: Sequence[Problem]) -> list[int | Non
     The end of the answer is its last token. Tokens count in the order in which they are written, so if the ones digit
     comes first, this is the place of the first wrong digit.
     """
+    _keep_freed_memory()
     return [_right_tokens(run, problem) for problem in problems]
+
+
+def _keep_freed_memory() -> None:
+    """Lets glibc keep the memory of tensors of up to 32 MB between passes. It would give it back to the system, and
+    each pass would have to fetch its pages again: two to four times as many page faults."""
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        mallopt(_MMAP_THRESHOLD, 2**25)
+        mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h."""
 
 
 def share_right(run: ScratchRun, digits: int, sums: int, seed: int = 0) -> float:
@@ -58,20 +73,21 @@ def _right_tokens(run: ScratchRun, problem: Problem) -> int | None:
 def likeliest(model: NumberLlama, ids_T: torch.Tensor) -> list[int]:
     """The token that the model would write after each token of a row."""
     ids_T = ids_T.to(model.device)
-    if not model.config.window or model.config.stick_breaking:
+    reach = reach_of(model)
+    if reach is None:
         return model(ids_T[None]).logits[0].argmax(-1).tolist()
-    positions_T, segments_T = model.positions(ids_T[None])[0], model.segments(ids_T[None])[0]
+    given = model.part_inputs(ids_T[None])
+    positions_T = model.positions(ids_T[None])[0]
     said_T = torch.empty_like(ids_T)
-    for kept_PK, own_PK in pieces(model, positions_T):
-        logits_PKV = model(ids_T[kept_PK], position_ids=positions_T[kept_PK], segment_ids=segments_T[kept_PK]).logits
+    for kept_PK, own_PK in pieces(positions_T, reach, "grid_ids" in model.parts):
+        logits_PKV = model(**of_some(ids_T, given, kept_PK)).logits
         said_T[kept_PK[own_PK]] = logits_PKV.argmax(-1)[own_PK]
     return said_T.tolist()
 
 
-def pieces(model: NumberLlama, positions_T: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def pieces(positions_T: torch.Tensor, reach: int, grid: bool) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """The tokens of some pieces at a time (P, K), and which of them the piece is for; the others are there because
     those see them."""
-    reach, grid = model.config.window * len(model.model.layers), model.config.grid
     size = _PLACES_OF_GRID if grid else _PLACES
     at_DT = rows_and_places(positions_T) if grid else positions_T[None]
     everywhere_DT = (at_DT == EVERYWHERE) & grid

@@ -1,4 +1,4 @@
-"""Where a script writes its tables and figures: beside its runs, or in the repository if it is asked to."""
+"""Where a script writes its tables and figures: beside its runs, never into the repository."""
 
 import sys
 from collections.abc import Sequence
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
-from shared.arguments import true_or_false
 
 from lab.drawing.tables import Table
 
@@ -33,18 +32,11 @@ class Results(NamedTuple):
         return self.folder / name
 
 
-def take_results(arguments: Sequence[str], repository: Path) -> tuple[Results, list[str]]:
-    """Where a script writes its results, and its arguments without `publish`.
+def beside_runs(arguments: Sequence[str]) -> Results:
+    """The folder results/ beside a script's runs.
 
     Args:
-        arguments: the arguments of the script. `output=FOLDER`, which stays among them, is the folder of its runs
-            (checkpoints by default). Results go to FOLDER/results, or with `publish=true` to `repository`.
-        repository: the folder of committed results, which a run with other settings must not overwrite.
-
-    Raises ConfigError if `publish` is neither true nor false.
+        arguments: the arguments of the script. `output=FOLDER` is the folder of its runs (checkpoints by default).
     """
     given = dict(part.split("=", 1) for part in arguments if "=" in part)
-    publish = true_or_false(given, "publish", False)
-    beside = Path(given.get("output", "checkpoints")) / "results"
-    rest = [part for part in arguments if not part.startswith("publish=")]
-    return Results(repository if publish else beside), rest
+    return Results(Path(given.get("output", "checkpoints")) / "results")

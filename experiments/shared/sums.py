@@ -1,8 +1,8 @@
 """Sums that a script asks an opened model."""
 
+from lab.probing.addition.pairs import operands
+from lab.probing.addition.positions import Sums
 from lab.probing.bridge import Subject
-from lab.probing.pairs import operands
-from lab.probing.positions import Sums
 
 
 def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:

@@ -13,7 +13,7 @@ from transformers.convert_slow_tokenizer import TikTokenConverter
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ModelError, in_one_line
-from lab.models.sources import Embedded, keep
+from lab.models.sources import Embedded, cached
 
 NAME = "llama-3"
 WHEEL = Embedded(
@@ -53,7 +53,7 @@ def llama_3_vocabulary() -> PreTrainedTokenizerBase:
     Raises ModelError, in one line, if the wheel cannot be downloaded or is not the expected one (then nothing is left
     behind), or if the cached tokenizer is damaged.
     """
-    folder = keep(NAME, WHEEL, _convert_llama_3)
+    folder = cached(NAME, WHEEL, _convert_llama_3)
     try:
         return PreTrainedTokenizerFast.from_pretrained(folder)
     except Exception as error:  # tokenizers raises plain Exception

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from experiments.wild.wordings import wordings
 from lab.second_reading.reader import ASKED, ROLES
-from lab.text.documentation import HELD_OUT, TRAINING, documentation
+from lab.text.docstrings import HELD_OUT, TRAINING, docstrings
 
 UNKNOWN = -1
 CHAT = (
@@ -344,7 +344,7 @@ def _examples(split: str, rng: Random) -> str:
 
 
 def passage(split: str, rng: Random, longest: int = 160) -> str:
-    text = documentation(TRAINING if split == "training" else HELD_OUT)
+    text = docstrings(TRAINING if split == "training" else HELD_OUT)
     start = rng.randrange(len(text) - longest)
     return text[start : start + rng.randint(40, longest)].partition(" ")[2].strip() or "Note."
 

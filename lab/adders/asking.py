@@ -9,34 +9,25 @@ from typing import Self
 from lab.adders.count import count
 from lab.adders.judge import Runner
 from lab.adders.problems import DIGITS
-from lab.adders.reading import LARGEST
 from lab.adders.spec import Adder, load
 from lab.config.evaluation import LocalEngineConfig
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.engines.engine import GREEDY, Completion, Request, Sampling
 from lab.errors import ConfigError, ModelError
+from lab.models.sources import ADDER
 from lab.numbers.tasks import task
-from lab.runs import Run
 from lab.text.examples import Prompt
 from lab.text.notation import Notation
 
-ADDER = "adder.json"
-"""The file in which a run of `lab adder train` declares its best adder."""
 TASK = task("add_integer")
 NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASK])
 """How sums are put to the engine: 12 + 30 is "2 1 <add_integer> 0 3 =", and 42 is "2 4"."""
 
 
-def is_adder(path: Path) -> bool:
-    """Whether a path is the file of a declared adder, or a run of `lab adder train`."""
-    return (path.suffix in LARGEST and path.is_file()) or (path / ADDER).is_file() or Run(path).command == "adder"
-
-
-def check_attention(config: LocalEngineConfig) -> None:
-    """Raises ConfigError if the config changes the attention for a test, which is not possible in a smallest adder."""
-    for key in ("far_at_most", "clip_distance", "spacing"):
-        if getattr(config, key):
-            raise ConfigError(f"{key} does not go with a smallest adder: leave it out")
+def check_parts(config: LocalEngineConfig) -> None:
+    """Raises ConfigError if the config changes parts for a test, which a smallest adder does not have."""
+    if config.parts:
+        raise ConfigError(f"parts.{next(iter(config.parts))} does not go with a smallest adder: leave it out")
 
 
 class AdderEngine:
@@ -53,7 +44,7 @@ class AdderEngine:
         """The adder in a file, or of a run. Raises ModelError if the run has none (yet), and TaskError for a bad
         file."""
         if path.is_dir() and not (path / ADDER).is_file():
-            converts = "or an older version of the lab made it (python experiments/convert_adders.py declares it)"
+            converts = "or an older version of the lab made it (python -m experiments.convert_adders declares it)"
             raise ModelError(f"{path}: this run has no {ADDER}; it was interrupted, {converts}")
         return cls(load(path / ADDER if path.is_dir() else path))
 

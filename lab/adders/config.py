@@ -95,14 +95,6 @@ class GroupConfig(Section):
         return self
 
 
-class GrokfastConfig(Section):
-    """Adds to each gradient a multiple of its slow mean (Lee et al. 2024)."""
-
-    gain: float = Field(default=2, gt=0)
-    decay: float = Field(default=0.98, gt=0, lt=1)
-    """The decay of the mean at each step."""
-
-
 class AdderTrainingConfig(Section):
     """AdamW (Loshchilov and Hutter 2019) with a linear warm-up, and a cosine decay to a hundredth of the learning
     rate."""
@@ -115,7 +107,6 @@ class AdderTrainingConfig(Section):
     betas: Betas = (0.9, 0.99)
     clip: float = Field(default=1.0, gt=0)
     """The largest norm of each seed's gradient; larger ones are scaled down to it."""
-    grokfast: GrokfastConfig | None = None
     complements: float = Field(default=1.0, ge=0, le=1)
     """In three of four training problems, some digits are changed, to make columns add up to 9 or to put in zeros (see
     `batch` in lab/adders/rows.py). This is the largest share of changed digits at the first step; it falls

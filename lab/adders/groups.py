@@ -9,7 +9,6 @@ Shapes: S seeds, P parameters of one model, B problems, T tokens, A digits of an
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -32,7 +31,7 @@ ADAM_EPSILON = 1e-8
 STATE = "training_state"
 MEASURED_AT_ONCE = 500
 """Problems per forward pass of a validation: their logits for all seeds should fit into memory."""
-PER_SEED = ("rows_SP", "mean_SP", "square_SP", "slow_SP")
+PER_SEED = ("rows_SP", "mean_SP", "square_SP")
 
 
 class Batch(NamedTuple):
@@ -115,7 +114,7 @@ class Group:
         self.step = 0
         self.members = list(range(len(rows_SP)))
         self.rows_SP = rows_SP
-        self.mean_SP, self.square_SP, self.slow_SP = (torch.zeros_like(rows_SP) for _ in range(3))
+        self.mean_SP, self.square_SP = torch.zeros_like(rows_SP), torch.zeros_like(rows_SP)
         self.best: dict[str, Any] = {"accuracy": -1.0, "loss": math.inf}
         self.best_P = rows_SP[0]
 
@@ -123,9 +122,6 @@ class Group:
         """One step of AdamW. The gradient of each seed is clipped separately."""
         norms_S1 = gradients_SP.norm(dim=1, keepdim=True)
         gradients_SP = torch.nan_to_num(gradients_SP) * (config.clip / (norms_S1 + 1e-12)).clamp(max=1)
-        if config.grokfast:
-            self.slow_SP = torch.lerp(gradients_SP, self.slow_SP, config.grokfast.decay)
-            gradients_SP = gradients_SP + config.grokfast.gain * self.slow_SP
         rate = rate_at(self.step, config)
         self.step += 1
         near, far = config.betas
@@ -175,10 +171,8 @@ def complements_at(step: int, config: AdderTrainingConfig) -> float:
     return config.complements * max(0.0, 1 - step / (config.complements_end * config.max_steps))
 
 
-def train_group(
-    config: AdderConfig, run: Run, batched_as: Callable[[AdderConfig], BatchedModel] = BatchedModel
-) -> tuple[BatchedModel, Group]:
-    """Trains a group of seeds, or goes on with it. Returns the model and the group, whose best weights are `best_P`.
+def train_group(config: AdderConfig, run: Run, batched: BatchedModel) -> Group:
+    """Trains a group of seeds, or goes on with it. Returns the group, whose best weights are `best_P`.
 
     Each validation writes a line of metrics.jsonl: losses and accuracies of the seeds that are left, in the order of
     `seeds`.
@@ -186,11 +180,10 @@ def train_group(
     Args:
         config: the model, the group and the training.
         run: the run directory, which also keeps the state from which an interrupted training goes on.
-        batched_as: the class of the batched model; another one may compute the same gradients in another way
-            (experiments/adder_plain.py).
+        batched: the model; another class may compute the same gradients in another way
+            (experiments/plain-adder/run.py).
     """
     training = config.training
-    batched = batched_as(config)
     group = Group(initial_rows(config))
     if (run.path / f"{STATE}.json").exists():
         group.restore(run.read_json(STATE))
@@ -215,16 +208,16 @@ def train_group(
                 group.halve(losses_S, halvings[group.step])
             run.write_json(STATE, group.state())
             bar.update(item, note=f"best {group.best['accuracy']:.2%}, loss {losses_S.min():.4f}")
-    return batched, group
+    return group
 
 
 _SAMPLE = 4
 """Problems whose forward pass is measured, to estimate the memory of a whole batch."""
 
 
-def check_memory(config: AdderConfig, batched_as: Callable[[AdderConfig], BatchedModel] = BatchedModel) -> None:
+def check_memory(config: AdderConfig, batched: BatchedModel) -> None:
     """Raises ModelError, in one line, if a step of the whole group needs more memory than is free."""
-    batched, size, seeds = batched_as(config), config.training.batch_size, config.group.seeds
+    size, seeds = config.training.batch_size, config.group.seeds
     problems = Batch.of(batch(batched.adder, "train", config.seed, 0, _SAMPLE))
     rows_SP = initial_rows(config).requires_grad_()
     kept = kept_by(lambda: batched.losses(batched.logits(rows_SP, problems.ids), problems.answers).sum(), [rows_SP])

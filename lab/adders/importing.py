@@ -1,26 +1,54 @@
 """Declares models that were made elsewhere: a folder of Hugging Face (Llama or GPT-2), or torch's own encoder.
 
+Their weights get the names that a declared adder has for them, and from then on all of them are one kind of model.
 Weights are read as safetensors; nothing of the folder is run. A prompt and an answer, which such models do not have,
 are given as templates (spec.py). Tables that the original ties are one table here.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
+from lab.adders.model import EPS
 from lab.adders.spec import check
 from lab.errors import ModelError, in_one_line
 from lab.models.weight_files import check_whole
 
-PROMPT: Sequence[str | int] = (0, "a0..9", 0, 0, "b0..9", 0)
-ANSWER: Sequence[str | int] = ("s0..10",)
+TEMPLATES: dict[str, Any] = {"prompt": [0, "a0..9", 0, 0, "b0..9", 0], "answer": ["s0..10"]}
 MOST_NUMBERS = 500_000
 ACTS = {"silu": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu",
         "relu2": "relu2", "tanh": "tanh", "sigmoid": "sigmoid"}  # fmt: skip
+NAMES = {
+    "llama": {
+        "model.embed_tokens": "embedding", "model.layers": "layers", "model.norm": "norm", "lm_head": "head",
+        "input_layernorm": "norm_1", "post_attention_layernorm": "norm_2", "self_attn.": "", "mlp.": "", "_proj": "",
+    },
+    "gpt2": {
+        "transformer.": "", "wte": "embedding", "wpe": "positions", "h.": "layers.", "ln_f": "norm", "lm_head": "head",
+        "ln_": "norm_", "attn.c_attn": "qkv", "attn.c_proj": "o", "mlp.c_fc": "up", "mlp.c_proj": "down",
+    },
+    "encoder": {
+        "norm1": "norm_1", "norm2": "norm_2", "self_attn.in_proj_": "qkv.", "self_attn.out_proj": "o", "linear1": "up",
+        "linear2": "down",
+    },
+}  # fmt: skip
+"""What the names of weights are made of, for each family, and what that is called here."""
+
+
+class Family(NamedTuple):
+    """What a model's weights do not say."""
+
+    norm: str
+    eps: float
+    act: str
+    heads: int
+    kv_heads: int | None = None
+    post: bool = False
+    theta: float | None = None
 
 
 def from_folder(folder: Path, **templates: Any) -> dict[str, Any]:
@@ -35,20 +63,19 @@ def from_folder(folder: Path, **templates: Any) -> dict[str, Any]:
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         weights = {name: tensor.float() for name, tensor in load_file(folder / "model.safetensors").items()}
-        kinds = {"llama": _llama, "gpt2": _gpt2}
-        if config.get("model_type") not in kinds:
-            raise ModelError(
-                f"{folder}: a {config.get('model_type')!r:.40}; only {' and '.join(kinds)} can be imported"
-            )
+        kind = config.get("model_type")
+        if kind not in FAMILIES:
+            raise ModelError(f"{folder}: a {kind!r:.40}; only {' and '.join(FAMILIES)} can be imported")
         if (count := sum(tensor.numel() for tensor in weights.values())) > MOST_NUMBERS:
             raise ModelError(f"{folder}: {count:,} numbers; an adder's file holds at most {MOST_NUMBERS:,}")
-        tables = _Tables(weights)
-        model = kinds[config["model_type"]](config, tables)
+        family = FAMILIES[kind](config)
+        if config.get("tie_word_embeddings", kind == "gpt2"):
+            weights.pop("lm_head.weight", None)
+        return declared(dict(named(weights, kind)), family, str(folder), **templates)
     except KeyError as error:
         raise ModelError(f"{folder}: {error} is missing") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder}: {in_one_line(error)}") from None
-    return declared(tables, model, str(folder), **templates)
 
 
 def from_encoder(
@@ -69,77 +96,39 @@ def from_encoder(
 
     Raises ModelError for an activation that a declared adder does not have.
     """
-    weights = {
-        f"{name}.{key}": tensor
-        for name, part in (("encoder", encoder), ("head", head))
-        for key, tensor in part.state_dict().items()
-    }
-    tables = _Tables(
-        weights | {"embedding": embedding.weight} | ({} if positions is None else {"positions": positions})
-    )
-    layers = [_encoder_layer(layer, f"encoder.layers.{number}.", tables) for number, layer in enumerate(encoder.layers)]
-    model = {"embedding": tables("embedding"), "layers": layers}
+    first: Any = encoder.layers[0]
+    acts = {nn.functional.relu: "relu", nn.functional.gelu: "gelu", nn.functional.silu: "silu"}
+    acts |= {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "silu"}
+    act = acts.get(first.activation) or acts.get(type(first.activation))
+    if act is None:
+        raise ModelError(f"an nn.TransformerEncoderLayer with another activation than {', '.join({*acts.values()})}")
+    family = Family("layer", first.norm1.eps, act, first.self_attn.num_heads, post=not first.norm_first)
+    weights = dict(named(encoder.state_dict(), "encoder")) | {"embedding.weight": embedding.weight}
     if positions is not None:
-        model["positions"] = tables("positions")
-    if encoder.norm is not None:
-        model["norm"] = _norm("layer", "encoder.norm", tables, float(getattr(encoder.norm, "eps", 1e-5)))
-    tied = head.weight.data_ptr() == embedding.weight.data_ptr()
-    model["head"] = {"w": tables("embedding")} if tied else {"w": tables("head.weight")}
-    if head.bias is not None:
-        model["head"]["b"] = tables("head.bias")
-    return declared(tables, model, "an nn.TransformerEncoder", **templates)
+        weights["positions.weight"] = positions
+    own = {f"head.{name}": weight for name, weight in head.state_dict().items()}
+    if head.weight.data_ptr() == embedding.weight.data_ptr():
+        del own["head.weight"]
+    return declared(weights | own, family, "an nn.TransformerEncoder", **templates)
 
 
-def declared(tables: "_Tables", model: Mapping[str, Any], origin: str, **templates: Any) -> dict[str, Any]:
-    value = {"numbers": tables.used, "model": model, "prompt": list(PROMPT), "answer": list(ANSWER)}
-    value |= {"about": f"Imported from {origin}."[:4000]} | templates
-    try:
-        check(value)
-    except ValueError as error:
-        raise ModelError(f"{origin}: {in_one_line(error)}") from None
-    return value
+def _llama(config: Mapping[str, Any]) -> Family:
+    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if (kind := rope.get("rope_type", rope.get("type", "default"))) != "default":
+        raise ValueError(f"rope of type {kind!r}; only the default is known")
+    theta, act = rope.get("rope_theta", config.get("rope_theta", 10000.0)), config.get("hidden_act", "silu")
+    heads, kv_heads = config["num_attention_heads"], config.get("num_key_value_heads")
+    return Family("rms", config.get("rms_norm_eps", 1e-6), _act(act), heads, kv_heads, theta=theta)
 
 
-class _Tables:
-    """Weights that are named as tables when they are first used."""
-
-    def __init__(self, weights: Mapping[str, torch.Tensor]) -> None:
-        self.weights, self.used = weights, {}
-
-    def __call__(
-        self, name: str, change: Callable[[torch.Tensor], torch.Tensor] = lambda x: x, suffix: str = ""
-    ) -> str:
-        own = (name.removeprefix("model.").removeprefix("transformer.").replace(".", "_") + suffix).removesuffix(
-            "_weight"
-        )
-        self.used[own] = change(self.weights[name].detach()).tolist()
-        return own
-
-    def map(self, name: str, change: Callable[[torch.Tensor], torch.Tensor] = lambda x: x, suffix: str = "") -> Any:
-        """A linear map, with its bias if it has one."""
-        w = self(f"{name}.weight", change, suffix)
-        return {"w": w, "b": self(f"{name}.bias", change, suffix)} if f"{name}.bias" in self.weights else w
-
-    def parts(self, name: str, weight: str, bias: str, transposed: bool) -> dict[str, Any]:
-        """Queries, keys and values that are stored as one map."""
-        found = {}
-        for index, part in enumerate("qkv"):
-
-            def third(x: torch.Tensor, index: int = index) -> torch.Tensor:
-                return (_turned(x) if transposed else x).chunk(3)[index]
-
-            w = self(f"{name}{weight}", third, f"_{part}")
-            has_bias = f"{name}{bias}" in self.weights
-            found[part] = {"w": w, "b": self(f"{name}{bias}", third, f"_{part}")} if has_bias else w
-        return found
+def _gpt2(config: Mapping[str, Any]) -> Family:
+    if config.get("scale_attn_by_inverse_layer_idx") or not config.get("scale_attn_weights", True):
+        raise ValueError("attention scores are scaled in an unusual way")
+    act = _act(config.get("activation_function", "gelu_new"))
+    return Family("layer", config.get("layer_norm_epsilon", 1e-5), act, config["n_head"])
 
 
-def _norm(kind: str, name: str, tables: _Tables, eps: float) -> dict[str, Any]:
-    norm: dict[str, Any] = {"kind": kind}
-    for key, suffix in (("gain", "weight"), ("bias", "bias")):
-        if f"{name}.{suffix}" in tables.weights:
-            norm[key] = tables(f"{name}.{suffix}", suffix="_gain" if key == "gain" else "")
-    return norm if eps == {"rms": 1e-6, "layer": 1e-5}[kind] else norm | {"eps": eps}
+FAMILIES = {"llama": _llama, "gpt2": _gpt2}
 
 
 def _act(name: str) -> str:
@@ -148,78 +137,58 @@ def _act(name: str) -> str:
     return ACTS[name]
 
 
-def _llama(config: Mapping[str, Any], tables: _Tables) -> dict[str, Any]:
-    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    if rope.get("rope_type", rope.get("type", "default")) != "default":
-        raise ValueError(f"rope of type {rope.get('rope_type', rope.get('type'))!r}; only the default is known")
-    layers, eps, heads = [], config.get("rms_norm_eps", 1e-6), config["num_attention_heads"]
-    for number in range(config["num_hidden_layers"]):
-        name = f"model.layers.{number}."
-        norms = [_norm("rms", f"{name}{each}_layernorm", tables, eps) for each in ("input", "post_attention")]
-        maps = {each[0]: tables.map(f"{name}self_attn.{each}") for each in ("q_proj", "k_proj", "v_proj", "o_proj")}
-        attention = {"norm": norms[0], "heads": heads, "kv_heads": config.get("num_key_value_heads") or heads, **maps}
-        maps = {each: tables.map(f"{name}mlp.{each}_proj") for each in ("up", "gate", "down")}
-        layers.append(
-            {"attention": attention, "ffn": {"norm": norms[1], "act": _act(config.get("hidden_act", "silu")), **maps}}
-        )
-    tied = config.get("tie_word_embeddings", False) or "lm_head.weight" not in tables.weights
-    embedding = tables("model.embed_tokens.weight")
-    theta = rope.get("rope_theta", config.get("rope_theta", 10000.0))
-    return {
-        "embedding": embedding,
-        "rope": {"theta": theta},
-        "layers": layers,
-        "norm": _norm("rms", "model.norm", tables, eps),
-        "head": embedding if tied else tables("lm_head.weight"),
-    }
+def named(weights: Mapping[str, torch.Tensor], family: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Weights by the names that they have here; queries, keys and values apart."""
+    for name, weight in weights.items():
+        for old, new in NAMES[family].items():
+            name = name.replace(old, new)
+        if family == "gpt2" and name.startswith("layers.") and weight.ndim == 2:
+            weight = weight.T  # GPT-2 stores its maps transposed
+        if ".qkv." in name:
+            yield from ((name.replace("qkv", each), part) for each, part in zip("qkv", weight.chunk(3), strict=True))
+        else:
+            yield name, weight
 
 
-def _turned(x: torch.Tensor) -> torch.Tensor:
-    """GPT-2 stores its maps transposed."""
-    return x.T if x.ndim == 2 else x
+def declared(weights: Mapping[str, torch.Tensor], family: Family, origin: str, **templates: Any) -> dict[str, Any]:
+    """The adder with these weights, as plain values. Raises ModelError if they do not fit together."""
+    used: dict[str, Any] = {}
 
+    def table(name: str) -> str:
+        own = name.removesuffix(".weight").replace(".", "_")
+        used[own] = weights[name].detach().tolist()
+        return own
 
-def _gpt2(config: Mapping[str, Any], tables: _Tables) -> dict[str, Any]:
-    layers, eps = [], config.get("layer_norm_epsilon", 1e-5)
-    if config.get("scale_attn_by_inverse_layer_idx") or not config.get("scale_attn_weights", True):
-        raise ValueError("attention scores are scaled in an unusual way")
-    for number in range(config["n_layer"]):
-        name = f"transformer.h.{number}."
-        norms = [_norm("layer", f"{name}ln_{each}", tables, eps) for each in (1, 2)]
-        parts = tables.parts(f"{name}attn.c_attn", ".weight", ".bias", transposed=True)
-        attention = {
-            "norm": norms[0],
-            "heads": config["n_head"],
-            **parts,
-            "o": tables.map(f"{name}attn.c_proj", _turned),
-        }
-        maps = {own: tables.map(f"{name}mlp.{each}", _turned) for own, each in (("up", "c_fc"), ("down", "c_proj"))}
-        act = _act(config.get("activation_function", "gelu_new"))
-        layers.append({"attention": attention, "ffn": {"norm": norms[1], "act": act, **maps}})
-    tied = config.get("tie_word_embeddings", True) or "lm_head.weight" not in tables.weights
-    embedding = tables("transformer.wte.weight")
-    return {
-        "embedding": embedding,
-        "positions": tables("transformer.wpe.weight"),
-        "layers": layers,
-        "norm": _norm("layer", "transformer.ln_f", tables, eps),
-        "head": embedding if tied else tables("lm_head.weight"),
-    }
+    def linear(name: str) -> Any:
+        w, bias = table(f"{name}.weight"), f"{name}.bias"
+        return {"w": w, "b": table(bias)} if bias in weights else w
 
+    def norm(name: str) -> dict[str, Any]:
+        keys = {key: f"{name}.{of}" for key, of in (("gain", "weight"), ("bias", "bias"))}
+        own = {key: table(of) for key, of in keys.items() if of in weights}
+        return {"kind": family.norm, **own} | ({} if family.eps == EPS[family.norm] else {"eps": family.eps})
 
-def _encoder_layer(layer: Any, name: str, tables: _Tables) -> dict[str, Any]:
-    acts = {nn.functional.relu: "relu", nn.functional.gelu: "gelu", nn.functional.silu: "silu"}
-    known = [
-        own
-        for function, own in acts.items()
-        if layer.activation is function
-        or isinstance(layer.activation, getattr(nn, {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}[own]))
-    ]
-    if not known:
-        raise ModelError(f"an nn.TransformerEncoderLayer with another activation than {', '.join(acts.values())}")
-    norms = [_norm("layer", f"{name}norm{number}", tables, getattr(layer, f"norm{number}").eps) for number in (1, 2)]
-    parts = tables.parts(f"{name}self_attn.", "in_proj_weight", "in_proj_bias", transposed=False)
-    attention = {"heads": layer.self_attn.num_heads, **parts, "o": tables.map(f"{name}self_attn.out_proj")}
-    ffn = {"act": known[0], "up": tables.map(f"{name}linear1"), "down": tables.map(f"{name}linear2")}
-    post = {} if layer.norm_first else {"post": True}
-    return {"attention": attention | {"norm": norms[0]} | post, "ffn": ffn | {"norm": norms[1]} | post}
+    layers = []
+    while any(name.startswith(f"layers.{len(layers)}.") for name in weights):
+        at = f"layers.{len(layers)}."
+        attention = {name: linear(f"{at}{name}") for name in "qkvo"}
+        attention |= {"norm": norm(f"{at}norm_1"), "heads": family.heads, "kv_heads": family.kv_heads}
+        maps = {name: linear(f"{at}{name}") for name in ("gate", "up", "down") if f"{at}{name}.weight" in weights}
+        ffn = maps | {"norm": norm(f"{at}norm_2"), "act": family.act}
+        layers.append({"attention": attention | {"post": family.post}, "ffn": ffn | {"post": family.post}})
+    model: dict[str, Any] = {"embedding": table("embedding.weight"), "layers": layers}
+    if family.theta is not None:
+        model["rope"] = {"theta": family.theta}
+    if "positions.weight" in weights:
+        model["positions"] = table("positions.weight")
+    if "norm.weight" in weights:
+        model["norm"] = norm("norm")
+    model["head"] = {"w": table("head.weight") if "head.weight" in weights else model["embedding"]}
+    if "head.bias" in weights:
+        model["head"]["b"] = table("head.bias")
+    value = {"numbers": used, "model": model} | TEMPLATES | {"about": f"Imported from {origin}."[:4000]} | templates
+    try:
+        check(value)
+    except ValueError as error:
+        raise ModelError(f"{origin}: {in_one_line(error)}") from None
+    return value

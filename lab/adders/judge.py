@@ -15,7 +15,7 @@ from lab.adders.loop import generate, read_answers
 from lab.adders.model import DeclaredModel, Watch
 from lab.adders.problems import Pair, drawn, problems
 from lab.adders.rows import prompts
-from lab.adders.spec import Adder, Attention, sizes
+from lab.adders.spec import Adder, Attention
 from lab.adders.verdict import Looks, Verdict
 
 DRAWS, EACH = 5, 200
@@ -61,7 +61,7 @@ class Runner:
 
     def __init__(self, adder: Adder, end: float = math.inf) -> None:
         self.adder, self.end, self.model = adder, end, DeclaredModel(adder)
-        largest = max((max(sizes(table), default=1) for table in adder.numbers.values()), default=1)
+        largest = max((size for table in adder.numbers.values() for size in np.shape(table)), default=1)
         heads = max((part.heads for _, _, part in adder.model.parts() if isinstance(part, Attention)), default=1)
         self.at_once = max(1, min(2000, ACTIVATIONS_AT_ONCE // (adder.tokens * max(largest, heads * adder.tokens))))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from lab.adders import reading
+from lab.adders import files
 from lab.adders.challenge import source
 from lab.adders.verdict import FOREIGN, NOT_EXCLUDED, Verdict, plain
 from lab.drawing.tables import Shown, Table
@@ -24,7 +24,7 @@ from lab.errors import TaskError
 from lab.models.sources import cache_folder
 from lab.numbers.statistics import wilson
 
-VERSION = 12
+VERSION = 13
 """Increased when a file could be judged differently than before."""
 NOTES = {
     "declared": "The lab built, ran and counted these. Parameters: numbers in tables, the challenge's rule. Numbers: "
@@ -37,19 +37,8 @@ PUBLISHED = (
     "and 67 count over 1,200 by the challenge's rule, because their position tables are float buffers."
 )
 TITLES = {"declared": "The smallest adders", "python": f"Python files, {FOREIGN}"}
-COLUMNS = (
-    "rank",
-    "name",
-    "kind",
-    "category",
-    "parameters",
-    "numbers",
-    "right, % (95 %)",
-    "n",
-    "seeds",
-    "verified",
-    "objection",
-)
+COLUMNS = ("rank", "name", "kind", "category", "parameters", "numbers", "right, % (95 %)", "n", "seeds", "verified",
+           "objection")  # fmt: skip
 
 
 def adders(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
@@ -69,18 +58,10 @@ def looks_like_one(path: Path) -> bool:
     try:
         if path.suffix == ".py":
             return bool(source.read(path))
-        if (
-            path.suffix not in reading.LARGEST
-            or not path.is_file()
-            or path.stat().st_size > reading.LARGEST[path.suffix]
-        ):
+        if not path.is_file() or path.stat().st_size > files.LARGEST.get(path.suffix, -1):
             return False
-        text = path.read_text(encoding="utf-8")
-        return all(
-            f"{key}{quote}:" in text
-            for quote in ('"' if path.suffix == ".json" else "",)
-            for key in ("numbers", "prompt")
-        )
+        text, quote = path.read_text(encoding="utf-8"), '"' if path.suffix == ".json" else ""
+        return all(f"{key}{quote}:" in text for key in ("numbers", "prompt"))
     except (TaskError, OSError, ValueError):
         return False
 

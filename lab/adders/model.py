@@ -186,22 +186,23 @@ def attention(given: Pass, x_BTD: torch.Tensor, part: Attention) -> torch.Tensor
     positions_T = torch.arange(tokens, dtype=given.tensors.dtype)
     q_BHAW = given.turned(given.norm(q_BHAW, part.q_norm), positions_T[-asked:])
     k_BKTW = given.turned(given.norm(k_BKTW, part.k_norm), positions_T)
-    k_BHTW, v_BHTW = (x.repeat_interleave(part.heads // kv_heads, 1) for x in (k_BKTW, v_BKTW))
-    width = q_BHAW.shape[-1]
-    scores_BHAT = q_BHAW @ k_BHTW.mT
-    scores_BHAT = (
-        scores_BHAT / math.sqrt(width) if part.scale is None else scores_BHAT * given.get(part.scale).reshape(())
-    )
+    if part.heads > kv_heads:
+        k_BKTW, v_BKTW = (x.repeat_interleave(part.heads // kv_heads, 1) for x in (k_BKTW, v_BKTW))
+    scores_BHAT = q_BHAW @ k_BKTW.mT
+    width = math.sqrt(q_BHAW.shape[-1])
+    scores_BHAT = scores_BHAT / width if part.scale is None else scores_BHAT * given.get(part.scale).reshape(())
+    # slopes and mask are one table, because scores are the largest tensors of all
     distances_AT = positions_T[-asked:, None] - positions_T
+    bias_AT = torch.zeros_like(distances_AT).masked_fill(distances_AT < 0, -math.inf)
     if part.alibi is not None:
-        scores_BHAT = scores_BHAT - distances_AT * given.get(part.alibi).reshape(-1, 1, 1)
-    weights_BHAT = scores_BHAT.masked_fill(distances_AT < 0, -math.inf).softmax(-1)
+        bias_AT = bias_AT - distances_AT * given.get(part.alibi).reshape(-1, 1, 1)
+    weights_BHAT = (scores_BHAT + bias_AT).softmax(-1)
     if given.watch.instead is not None:
         weights_BHAT = given.watch.instead[len(given.watch.seen)][..., tokens - asked : tokens, :tokens].expand_as(
             weights_BHAT
         )
     given.watch.seen.append(weights_BHAT)
-    return given.map((weights_BHAT @ v_BHTW).transpose(1, 2).flatten(2), part.o)
+    return given.map((weights_BHAT @ v_BKTW).transpose(1, 2).flatten(2), part.o)
 
 
 def split(x_BTD: torch.Tensor, heads: int) -> torch.Tensor:

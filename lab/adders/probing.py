@@ -1,27 +1,28 @@
-"""Opens a declared adder in TransformerLens, if it is what GPT-2 or Llama also computes: the same numbers are put into
-such a model of Hugging Face, whose logits are compared with the adder's own."""
+"""Opens a declared adder in TransformerLens: its numbers are put into TransformerLens' own architecture, and the
+logits of both are compared."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from torch import nn
+from transformer_lens.config import TransformerBridgeConfig
+from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+from transformer_lens.model_bridge.sources.native import NativeModel
 
-from lab.adders.asking import AdderEngine, is_adder
-from lab.adders.importing import ACTS
-from lab.adders.model import EPS, DeclaredModel, Pass, Tensors, Watch
+from lab.adders.asking import AdderEngine
+from lab.adders.model import ACTIVATIONS, EPS, DeclaredModel, Pass, Tensors, Watch
 from lab.adders.rows import digits_of, rows
 from lab.adders.spec import Adder, Attention, Ffn, Map, Norm
 from lab.errors import ModelError, TaskError
 from lab.models import sources
-from lab.probing.bridge import Subject, bridge, open_model
-from lab.probing.positions import Written
+from lab.probing.addition.positions import Sums, Written
+from lab.probing.bridge import Subject, check, open_model
 
-EAGER: dict[str, Any] = {"attn_implementation": "eager"}
-TOLERANCE = 1e-4
-"""How far the logits of the two models may differ, as a share of the largest."""
+NATIVE = "TransformerLensNative"
+EXAMPLES = ((12, 9), (358, 426), (5_555_555_555, 4_444_444_445))
+"""Sums on which the two models are compared."""
 
 
 class TemplateSums:
@@ -54,164 +55,137 @@ class TemplateSums:
         return list(self.adder.digits)
 
 
-def open_adder(path: Path) -> Subject:
-    """A subject for the instruments. Raises ModelError if the adder is neither a GPT-2 nor a Llama."""
-    adder = AdderEngine.of(path).adder
-    declared = DeclaredModel(adder)
-    model = _Equivalent(adder, declared).build().eval()
-    writer = TemplateSums(adder)
-    ids_BT = torch.tensor([writer.write(a, b).ids for a, b in ((12, 9), (358, 426), (5_555_555_555, 4_444_444_445))])
-    with torch.no_grad():
-        one, other = model(ids_BT[:, :-1]).logits, declared(ids_BT[:, :-1])
-    if (one - other).abs().max() > TOLERANCE * other.abs().max():
-        raise ModelError(f"{path}: the model that TransformerLens would open computes something else")
-    return bridge(str(path), model, writer)
-
-
 def opened(name: str, template: str = "") -> Subject:
     """A declared adder, or any other model that `lab.probing.bridge.open_model` opens."""
     path = Path(sources.resolve(name))
-    return open_adder(path) if is_adder(path) else open_model(name, template)
+    return open_adder(path) if sources.is_adder(path) else open_model(name, template)
 
 
-def _no(what: str) -> ModelError:
-    return ModelError(f"lab probe opens adders that GPT-2 or Llama could compute, and this one {what}")
+def open_adder(path: Path) -> Subject:
+    """A subject for the instruments. Raises ModelError for an adder with a part that TransformerLens does not have."""
+    adder = AdderEngine.of(path).adder
+    attentions, ffns = layers_of(adder)
+    declared, writer = DeclaredModel(adder), TemplateSums(adder)
+    native = Native(declared, attentions, ffns)
+    opened = build_bridge_from_module(native.model, architecture=NATIVE, tl_config=native.config, tokenizer=None)
+    subject, examples = Subject(str(path), opened, writer), Sums.of(writer, EXAMPLES)
+    with torch.no_grad():
+        check(subject, examples, declared(examples.tokens_BT))
+    return subject
 
 
-class _Equivalent:
-    def __init__(self, adder: Adder, model: DeclaredModel) -> None:
-        self.adder, self.declared = adder, adder.model
-        self.given = Pass(Tensors(model.tables, model.vocabulary), adder, Watch())
-        self.embedding = self.given.get(self.declared.embedding)
-        self.width = self.embedding.shape[1]
-        parts = [part for _, _, part in self.declared.parts()]
-        if len(parts) % 2 or not parts or not isinstance(parts[0], Attention):
-            raise _no("has layers other than attention and ffn in turn")
-        self.layers: list[tuple[Any, Any]] = list(zip(parts[::2], parts[1::2], strict=True))
-        for attention, ffn in self.layers:
-            if not isinstance(attention, Attention) or not isinstance(ffn, Ffn):
-                raise _no("has layers other than attention and ffn in turn")
-            for part in (attention, ffn):
-                if part.post or part.residual != 1 or part.branch != 1:
-                    raise _no("scales its stream or has norms behind its layers")
-            if attention.q_norm or attention.k_norm or attention.alibi is not None or attention.scale is not None:
-                raise _no("has attention with norms, slopes or a scale of its own")
-        if self.declared.head.w is None or self.declared.head.b is not None:
-            raise _no("has another head than a matrix")
-        self.norms = [norm for layer in self.layers for norm in (layer[0].norm, layer[1].norm)] + [self.declared.norm]
+def layers_of(adder: Adder) -> tuple[list[Attention], list[Ffn]]:
+    """The layers. Raises ModelError if TransformerLens' own architecture has no such layers."""
+    model, parts = adder.model, [part for _, _, part in adder.model.parts()]
+    attentions = [part for part in parts if isinstance(part, Attention)]
+    ffns = [part for part in parts if isinstance(part, Ffn)]
+    in_turn = [part for pair in zip(attentions, ffns, strict=False) for part in pair]
+    norms = {norm and (norm.kind, norm.eps, norm.bias is None) for norm in [model.norm, *(part.norm for part in parts)]}
+    refused = {
+        "layers other than attention and ffn in turn": not parts or parts != in_turn,
+        "factors of its stream, or norms behind its layers": any(
+            part.post or part.residual != 1 or part.branch != 1 for part in parts
+        ),
+        "attention with norms or slopes": any(
+            each.q_norm or each.k_norm or each.alibi is not None for each in attentions
+        ),
+        "norms that differ, or are of no common kind": len(norms) > 1
+        or any(norm and (norm[0] == "none" or (norm[0] == "rms" and not norm[2])) for norm in norms),
+        "layers of different sizes": len({(each.heads, each.kv_heads) for each in attentions}) > 1
+        or len({(each.gate is None) for each in ffns}) > 1,
+        "both positions and rope": bool(model.positions and model.rope),
+        "another head than a matrix": model.head.w is None or model.head.b is not None,
+    }
+    for what in (what for what, so in refused.items() if so):
+        raise ModelError(f"lab probe opens no adder with {what}: TransformerLens has no such model")
+    return attentions, ffns
 
-    def build(self) -> PreTrainedModel:
-        first, act = self.layers[0][0], self.layers[0][1].act
-        names = {own: name for name, own in reversed(ACTS.items())}
-        kinds, gated = {norm and norm.kind for norm in self.norms}, [ffn.gate is not None for _, ffn in self.layers]
-        epsilons = {norm.eps or EPS[norm.kind] for norm in self.norms if norm}
-        if act not in names or len(epsilons) != 1 or any(ffn.act != act for _, ffn in self.layers):
-            raise _no("has activations or norms that differ")
-        if kinds == {"layer"} and self.declared.positions and not self.declared.rope and not any(gated):
-            return self.gpt2(first, names[act], epsilons.pop())
-        if kinds == {"rms"} and self.declared.rope and not self.declared.positions and all(gated):
-            return self.llama(first, names[act], epsilons.pop())
-        raise _no("has neither learned positions, layer norms and no gate, nor rope, RMS norms and gates")
 
-    def gpt2(self, first: Attention, act: str, eps: float) -> PreTrainedModel:
-        positions = self.given.positions(self.adder.tokens + 1, self.width)
-        hidden = self.matrix(self.layers[0][1].up, self.width)[0].shape[0]
-        config = GPT2Config(
-            vocab_size=len(self.embedding), n_embd=self.width, n_layer=len(self.layers), n_head=first.heads,
-            n_positions=len(positions), n_inner=hidden, activation_function=act, layer_norm_epsilon=eps,
-            tie_word_embeddings=False, bos_token_id=None, eos_token_id=None, **EAGER,
+class Native:
+    """TransformerLens' own model with the numbers of a declared adder, and its config."""
+
+    def __init__(self, declared: DeclaredModel, attentions: Sequence[Attention], ffns: Sequence[Ffn]) -> None:
+        adder, model = declared.adder, declared.adder.model
+        self.given = Pass(
+            Tensors({name: x.float() for name, x in declared.tables.items()}, declared.vocabulary), adder, Watch()
+        )
+        embedding = self.given.get(model.embedding)
+        self.width, tokens = embedding.shape[1], adder.tokens + 1
+        first, norm = attentions[0], model.norm
+        self.heads, self.kv_heads = first.heads, first.kv_heads or first.heads
+        self.head = len(self.matrix(first.q, self.width)[0]) // first.heads
+        hidden = {len(self.matrix(ffn.up, self.width)[0]) for ffn in ffns}
+        self.config = TransformerBridgeConfig(
+            d_model=self.width, d_head=self.head, n_layers=len(ffns), n_ctx=tokens, n_heads=self.heads,
+            n_key_value_heads=self.kv_heads, d_mlp=max(hidden), d_vocab=len(embedding), architecture=NATIVE,
+            act_fn="relu", gated_mlp=ffns[0].gate is not None, init_weights=False,
+            normalization_type={"layer": "LN", "rms": "RMS"}[norm.kind] if norm else None,
+            eps=(norm.eps or EPS[norm.kind]) if norm else 1.0,
         )  # fmt: skip
-        weights = {"transformer.wte.weight": self.embedding, "transformer.wpe.weight": positions}
-        for number, (attention, ffn) in enumerate(self.layers):
-            name = f"transformer.h.{number}."
-            maps = [self.matrix(getattr(attention, part), self.width) for part in "qkv"]
-            if any(w.shape != (self.width, self.width) for w, _ in maps) or attention.heads != (
-                attention.kv_heads or attention.heads
-            ):
-                raise _no("has heads of another width than GPT-2")
-            weights[f"{name}attn.c_attn.weight"] = torch.cat([w for w, _ in maps]).T
-            weights[f"{name}attn.c_attn.bias"] = torch.cat([b for _, b in maps])
-            for own, part, width in (
-                (attention.o, "attn.c_proj", self.width),
-                (ffn.up, "mlp.c_fc", self.width),
-                (ffn.down, "mlp.c_proj", hidden),
-            ):
-                w, b = self.matrix(own, width)
-                weights |= {f"{name}{part}.weight": w.T, f"{name}{part}.bias": b}
-            weights |= self.norm(attention.norm, f"{name}ln_1", True) | self.norm(ffn.norm, f"{name}ln_2", True)
-        return self.filled(GPT2LMHeadModel(config), weights | self.norm(self.declared.norm, "transformer.ln_f", True))
+        self.model = NativeModel(self.config).eval()
+        self.model.tok_embed.weight = nn.Parameter(embedding)
+        places = self.given.positions(tokens, self.width) if model.positions else torch.zeros(tokens, self.width)
+        self.model.pos = nn.Embedding.from_pretrained(places)
+        self.model.head.weight = nn.Parameter(self.given.get(model.head.w))
+        self.put_norm(self.model.ln_out, norm)
+        for layer, attention, ffn in zip(self.model.layers, attentions, ffns, strict=True):
+            self.put_norm(layer.ln1, attention.norm)
+            self.put_norm(layer.ln2, ffn.norm)
+            self.put_attention(layer.attn, attention)
+            self.put_ffn(layer.mlp, ffn)
 
-    def llama(self, first: Attention, act: str, eps: float) -> PreTrainedModel:
-        rope, kv_heads = self.declared.rope, first.kv_heads or first.heads
-        assert rope is not None
-        head = self.matrix(first.q, self.width)[0].shape[0] // first.heads
-        hidden = self.matrix(self.layers[0][1].up, self.width)[0].shape[0]
-        turning: dict[str, Any] = {"rope_type": "default", "rope_theta": 10000.0}
-        if rope.period is not None:
-            if head != 2:
-                raise _no("turns several pairs with one period")
-            turning = {
-                "rope_type": "linear",
-                "rope_theta": 10000.0,
-                "factor": self.given.get(rope.period).item() / (2 * math.pi),
-            }
-        else:
-            turning["rope_theta"] = self.given.get(rope.theta).item()
-        config = LlamaConfig(
-            vocab_size=len(self.embedding), hidden_size=self.width, num_hidden_layers=len(self.layers),
-            num_attention_heads=first.heads, num_key_value_heads=kv_heads, head_dim=head, intermediate_size=hidden,
-            hidden_act=act, rms_norm_eps=eps, rope_parameters=turning, max_position_embeddings=128,
-            attention_bias=True, mlp_bias=True, tie_word_embeddings=False, bos_token_id=None, eos_token_id=None,
-            **EAGER,
-        )  # fmt: skip
-        weights = {"model.embed_tokens.weight": self.embedding}
-        for number, (attention, ffn) in enumerate(self.layers):
-            name = f"model.layers.{number}."
-            maps = {f"self_attn.{part}_proj": self.matrix(getattr(attention, part), self.width) for part in "qk"}
-            value, bias = self.matrix(attention.v, self.width)
-            maps["self_attn.v_proj"] = _padded(value, kv_heads, head), _padded(bias[:, None], kv_heads, head)[:, 0]
-            out, bias = self.matrix(attention.o, len(value) // kv_heads * attention.heads)
-            maps["self_attn.o_proj"] = _padded(out.T, attention.heads, head).T, bias
-            maps |= {f"mlp.{part}_proj": self.matrix(getattr(ffn, part), self.width) for part in ("up", "gate")}
-            maps["mlp.down_proj"] = self.matrix(ffn.down, hidden)
-            for part, (w, b) in maps.items():
-                weights |= {f"{name}{part}.weight": w, f"{name}{part}.bias": b}
-            weights |= self.norm(attention.norm, f"{name}input_layernorm") | self.norm(
-                ffn.norm, f"{name}post_attention_layernorm"
-            )
-        return self.filled(LlamaForCausalLM(config), weights | self.norm(self.declared.norm, "model.norm"))
+    def put_norm(self, module: Any, norm: Norm | None) -> None:
+        for name, key, without in (("weight", "gain", 1.0), ("bias", "bias", 0.0)):
+            if norm and hasattr(module, name):
+                reference = getattr(norm, key)
+                value = without if reference is None else self.given.get(reference)
+                setattr(module, name, nn.Parameter(torch.zeros(self.width) + value))
 
-    def filled(self, model: Any, weights: dict[str, torch.Tensor]) -> PreTrainedModel:
-        weights["lm_head.weight"] = self.given.get(self.declared.head.w)
-        try:
-            model.load_state_dict({name: weight.float().contiguous() for name, weight in weights.items()}, strict=False)
-        except RuntimeError as error:
-            raise _no(f"has another shape: {str(error).splitlines()[-1].strip()}") from None
-        model.config.architectures = [type(model).__name__]
-        return model
+    def put_attention(self, module: Any, part: Attention) -> None:
+        for name in "qk":
+            put(getattr(module, name), *self.matrix(getattr(part, name), self.width))
+        w, b = self.matrix(part.v, self.width)
+        put(module.v, self.padded(w, self.kv_heads), self.padded(b[:, None], self.kv_heads)[:, 0])
+        w, b = self.matrix(part.o, len(w) // self.kv_heads * self.heads)
+        put(module.o, self.padded(w.T, self.heads).T, b)
+        if part.scale is not None:
+            module.scale = 1 / self.given.get(part.scale).item()
+        if self.given.rope is not None:
+            module.rotary = Turned(self.given)
+
+    def put_ffn(self, module: Any, part: Ffn) -> None:
+        up, gate, down = ("fc_in", None, "fc_out") if part.gate is None else ("in", "gate", "out")
+        put(getattr(module, up), *self.matrix(part.up, self.width))
+        put(getattr(module, down), *self.matrix(part.down, len(getattr(module, up).weight)))
+        if gate:
+            put(module.gate, *self.matrix(part.gate, self.width))
+        module.act = ACTIVATIONS[part.act]
 
     def matrix(self, linear: Map | None, width: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The matrix and the bias of a map from `width` numbers."""
-        if linear is None or (linear.w is None and linear.b is None):
-            return torch.eye(width), torch.zeros(width)
-        if linear.w is None:
-            bias = self.given.get(linear.b)
-            return torch.zeros(len(bias), width), bias
-        w = self.given.get(linear.w)
-        return w, torch.zeros(len(w)) if linear.b is None else self.given.get(linear.b)
+        eye = torch.eye(width)
+        zero = self.given.map(torch.zeros(1, width), linear)[0]
+        return (self.given.map(eye, linear) - zero).T, zero
 
-    def norm(self, norm: Norm | None, name: str, biased: bool = False) -> dict[str, torch.Tensor]:
-        assert norm is not None
-        gain = torch.ones(self.width) * (1 if norm.gain is None else self.given.get(norm.gain))
-        if norm.bias is not None and not biased:
-            raise _no("has RMS norms with a bias")
-        bias = {f"{name}.bias": torch.zeros(self.width) + (0 if norm.bias is None else self.given.get(norm.bias))}
-        return {f"{name}.weight": gain} | (bias if biased else {})
+    def padded(self, rows_XD: torch.Tensor, heads: int) -> torch.Tensor:
+        """Rows with zeros below those of each head, as many as its keys have."""
+        own = rows_XD.unflatten(0, (heads, -1))
+        if own.shape[1] > self.head:
+            raise ModelError("lab probe opens no adder with values that are wider than its keys")
+        return nn.functional.pad(own, (0, 0, 0, self.head - own.shape[1])).flatten(0, 1)
 
 
-def _padded(rows_XD: torch.Tensor, heads: int, width: int) -> torch.Tensor:
-    """Rows with zeros below those of each head, up to `width` rows a head."""
-    own = rows_XD.unflatten(0, (heads, -1))
-    if own.shape[1] > width:
-        raise _no("has values that are wider than its keys")
-    return torch.nn.functional.pad(own, (0, 0, 0, width - own.shape[1])).flatten(0, 1)
+class Turned(nn.Module):
+    """The rotary positions of a declared adder."""
+
+    def __init__(self, given: Pass) -> None:
+        super().__init__()
+        self.given = given
+
+    def apply_rope(self, q: torch.Tensor, k: torch.Tensor, **_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        places_T = torch.arange(q.shape[2], dtype=q.dtype)
+        return self.given.turned(q, places_T), self.given.turned(k, places_T)
+
+
+def put(module: Any, w: torch.Tensor, b: torch.Tensor) -> None:
+    module.weight, module.bias = nn.Parameter(w.contiguous()), nn.Parameter(b.contiguous())

@@ -52,13 +52,13 @@ def resolve(reference: Reference, algebra: Algebra[V], place: Place) -> V:
     if isinstance(reference, str):
         return _named(reference, algebra, place)
     if isinstance(reference, Sequence) and reference:
-        parts = [resolve(part, algebra, f"{place}[{index}]") for index, part in enumerate(reference)]
+        parts = [resolve(part, algebra, f"{place}.{index}") for index, part in enumerate(reference)]
         return functools.reduce(lambda one, other: algebra.product(one, other, place), parts)
     if isinstance(reference, Mapping) and len(reference) == 1 and next(iter(reference)) in FORMS:
         ((form, of),) = reference.items()
         below = f"{place}.{form}"
         if form in ("join", "arc") and isinstance(of, list) and of:
-            parts = [resolve(part, algebra, f"{below}[{index}]") for index, part in enumerate(of)]
+            parts = [resolve(part, algebra, f"{below}.{index}") for index, part in enumerate(of)]
             joined = algebra.join(parts, below)
             return joined if form == "join" else algebra.arc(joined, below)
         if form == "join":

@@ -5,33 +5,44 @@ Shapes are tuples: () a number, (n,) a row, (n, m) a matrix of n rows.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lab.adders.references import Place, Reference, Refused, resolve
-
-if TYPE_CHECKING:
-    from lab.adders.spec import Adder, Attention, Ffn, Head, Map, Norm
+from lab.adders.spec import (
+    LARGEST_FLOAT,
+    LARGEST_VOCABULARY,
+    Adder,
+    Attention,
+    Ffn,
+    Head,
+    Map,
+    Norm,
+    Positions,
+    shape_of,
+)
 
 Shape = tuple[int, ...]
 MOST_NUMBERS = 1 << 20
 """In any table, product or join."""
+MOST_READ = 1 << 26
+"""Numbers that a pass may read from tables, so that no chain of products takes forever."""
 
 
 class Shapes:
     """The algebra of shapes (references.py)."""
 
     def __init__(self, tables: dict[str, Shape], vocabulary: int | None, largest: float) -> None:
-        self.tables, self.vocabulary, self.largest = tables, vocabulary, largest
+        self.tables, self.vocabulary, self.largest, self.read = tables, vocabulary, largest, 0
 
     def literal(self, value: Any, place: Place) -> Shape:
-        from lab.adders.spec import _check_table, sizes
-
-        _check_table(value, place, self.largest)
-        return sizes(value)
+        return shape_of(value, place, self.largest)
 
     def named(self, name: str, place: Place) -> Shape:
         if name not in self.tables:
             raise Refused(place, f"no numbers {name!r}; there are {', '.join(list(self.tables)[:20]) or 'none'}")
+        self.read += math.prod(self.tables[name])
+        if self.read > MOST_READ:
+            raise Refused(place, f"up to here, a pass reads more than {MOST_READ:,} numbers")
         return self.tables[name]
 
     def negative(self, value: Shape) -> Shape:
@@ -80,19 +91,12 @@ def shown(shape: Shape) -> str:
     return {0: "a number", 1: f"a row of {shape[0] if shape else 0}"}.get(len(shape), " x ".join(map(str, shape)))
 
 
-def vocabulary_of(adder: "Adder") -> int:
-    """How many tokens there are: as declared, or as the embedding has rows. Raises Refused."""
-    return check_shapes(adder)
-
-
-def check_shapes(adder: "Adder") -> int:
+def check_shapes(adder: Adder) -> int:
     """The size of the vocabulary. Raises Refused at the first numbers that do not fit."""
-    from lab.adders.spec import LARGEST_FLOAT, LARGEST_VOCABULARY, sizes
-
-    tables = {name: sizes(table) for name, table in adder.numbers.items()}
-    for name, shape in tables.items():
-        _bounded(shape, f"numbers.{name}")
-    checks = _Checks(Shapes(tables, adder.vocabulary, LARGEST_FLOAT[adder.precision]))
+    largest = LARGEST_FLOAT[adder.precision]
+    places = {name: f"numbers.{name}" for name in adder.numbers}
+    tables = {name: _bounded(shape_of(adder.numbers[name], at, largest), at) for name, at in places.items()}
+    checks = _Checks(Shapes(tables, adder.vocabulary, largest))
     model = adder.model
     tokens, width = checks.matrix(model.embedding, "model.embedding")
     if tokens > LARGEST_VOCABULARY or adder.vocabulary not in (None, tokens):
@@ -148,7 +152,7 @@ class _Checks:
             raise Refused(place, f"is {shown(found)}; should be a matrix")
         return found
 
-    def map(self, linear: "Map | None", place: Place, width: int) -> int:
+    def map(self, linear: Map | None, place: Place, width: int) -> int:
         """The width after a map."""
         if linear is None or (linear.w is None and linear.b is None):
             return width
@@ -163,12 +167,12 @@ class _Checks:
             raise Refused(f"{place}.b", f"is {shown(found)}; should be a row")
         return found[0]
 
-    def norm(self, norm: "Norm", place: Place, width: int) -> None:
+    def norm(self, norm: Norm, place: Place, width: int) -> None:
         for name in ("gain", "bias"):
             if (reference := getattr(norm, name)) is not None:
                 self.fits(reference, f"{place}.{name}", (width,), ())
 
-    def positions(self, positions: Any, tokens: int, width: int) -> None:
+    def positions(self, positions: Positions, tokens: int, width: int) -> None:
         if (positions.table is None) == (positions.sinusoidal is None):
             raise Refused("model.positions", "should be a table or {sinusoidal: base}")
         if positions.table is None:
@@ -177,7 +181,7 @@ class _Checks:
         if rows < tokens or columns != width:
             raise Refused("model.positions", f"is {rows} x {columns}; should have {tokens} rows or more, of {width}")
 
-    def attention(self, part: "Attention", place: Place, width: int, turned: bool) -> int:
+    def attention(self, part: Attention, place: Place, width: int, turned: bool) -> int:
         kv_heads = part.kv_heads or part.heads
         if part.heads % kv_heads:
             raise Refused(f"{place}.kv_heads", f"{kv_heads}: should divide heads ({part.heads})")
@@ -199,13 +203,13 @@ class _Checks:
             self.single(part.scale, f"{place}.scale")
         return self.map(part.o, f"{place}.o", widths[2] // kv_heads * part.heads)
 
-    def ffn(self, part: "Ffn", place: Place, width: int, turned: bool) -> int:
+    def ffn(self, part: Ffn, place: Place, width: int, turned: bool) -> int:
         hidden = self.map(part.up, f"{place}.up", width)
         if part.gate is not None and self.map(part.gate, f"{place}.gate", width) != hidden:
             raise Refused(f"{place}.gate", f"does not give as many numbers as up ({hidden})")
         return self.map(part.down, f"{place}.down", hidden)
 
-    def head(self, head: "Head", width: int, tokens: int) -> None:
+    def head(self, head: Head, width: int, tokens: int) -> None:
         if head.nearest is not None and (head.w is not None or head.b is not None):
             raise Refused("model.head", "should be either nearest or w and b")
         if head.nearest is not None:

@@ -12,15 +12,16 @@ nothing that is larger than the file, and does not import torch.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from lab.adders.reading import read
-from lab.adders.references import Reference, Refused, is_literal, is_number
-from lab.config.describing import did_you_mean
+from lab.adders.files import read
+from lab.adders.references import Reference, Refused, is_number
+from lab.config.describing import complaints
 from lab.config.schema import Section
 from lab.errors import TaskError
 
@@ -130,24 +131,13 @@ class Layer(Section):
         return [(kind, part) for kind in type(self).model_fields if (part := getattr(self, kind)) is not None]
 
 
-def _layer(value: Any) -> Any:
-    known = list(Layer.model_fields)
-    if not isinstance(value, dict) or not value:
-        raise ValueError(f"should be a mapping with {' or '.join(known)}")
-    if unknown := [key for key in value if key not in known]:
-        raise ValueError(
-            f"no layer {str(unknown[0])[:60]!r}{did_you_mean(unknown[0], known) or ';'} one of {', '.join(known)}"
-        )
-    return value
-
-
 class Model(Section):
     embedding: Reference
     positions: Annotated[
         Positions | None, BeforeValidator(lambda value: value if isinstance(value, dict | None) else {"table": value})
     ] = None
     rope: Rope | None = None
-    layers: list[Annotated[Layer, BeforeValidator(_layer)]] = Field(max_length=64)
+    layers: list[Layer] = Field(max_length=64)
     times: int = Field(default=1, ge=1, le=64)
     """How often the layers are gone through, with the same numbers."""
     norm: Norm | None = None
@@ -164,7 +154,7 @@ class Model(Section):
     def parts(self) -> list[tuple[str, str, Part]]:
         """(place, kind, part) of all layers in their order."""
         once = [
-            (f"model.layers[{i}].{kind}", kind, part)
+            (f"model.layers.{i}.{kind}", kind, part)
             for i, layer in enumerate(self.layers)
             for kind, part in layer.parts()
         ]
@@ -237,61 +227,48 @@ def check(value: Any) -> Adder:
         raise Refused("(the whole file)", "should be a mapping with numbers, model, prompt and answer")
     try:
         adder = Adder.model_validate(value, strict=True)
-        largest = LARGEST_FLOAT[adder.precision]
-        for name, table in adder.numbers.items():
-            _check_table(table, f"numbers.{name}", largest)
         check_shapes(adder)
     except ValidationError as error:
-        raise ValueError("\n".join(dict.fromkeys(map(_line, error.errors(include_url=False))))) from None
+        errors = [found | {"input": _short(found["input"])} for found in error.errors(include_url=False)]
+        raise ValueError("\n".join(complaints(Adder, errors, lambda key: "", lambda key: 0))) from None  # type: ignore[arg-type]
     except RecursionError:
         raise Refused("(the whole file)", "nested too deeply") from None
     return adder
 
 
-def _line(error: Any) -> str:
-    place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in error["loc"]).lstrip(".")
-    said = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    if error["type"] == "extra_forbidden":
-        said = "no such key"
-    if error["type"] in ("missing", "extra_forbidden") or isinstance(error["input"], dict | list):
-        return f"{place}: {' '.join(said.split())}"
-    return f"{place} = {str(error['input'])[:60]!r}: {' '.join(said.split())}"
+def _short(value: Any) -> Any:
+    """What an error shows of a value, which may be of any size."""
+    return f"{str(value)[:60]} ..." if isinstance(value, list | str) and len(value) > 60 else value
 
 
 def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
-def _check_table(table: Any, place: str, largest: float) -> None:
-    """Raises Refused unless a table is a number, a row, or rows of the same length, of finite numbers."""
-    if is_literal(table):
-        rows = table if isinstance(table, list) else [table]
-        if not isinstance(rows[0], list):
-            rows = [rows]
-        if all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows) and all(
-            -largest < number < largest for row in rows for number in row
-        ):
-            return
-    for where, number in _leaves(table, place, 0):
-        if not is_number(number):
-            raise Refused(where, f"{str(number)[:60]!r} is not a number")
-        if not -largest < number < largest:
-            raise Refused(
-                where, f"{'NaN' if number != number else str(number)[:60]} is not a finite number in its precision"
-            )
-    raise Refused(place, "should be a number, a list of numbers, or a list of rows of the same length")
+def shape_of(table: Any, place: str, largest: float) -> tuple[int, ...]:
+    """The shape of a number, of a row, or of rows of the same length. Raises Refused if it is anything else, or if a
+    number is not finite."""
+    for where, wrong in _leaves(table):
+        if not is_number(wrong):
+            raise Refused(f"{place}{where}", f"{str(wrong)[:60]!r} is not a number")
+        if not -largest < wrong < largest:
+            text = "NaN" if wrong != wrong else str(wrong)[:60]
+            raise Refused(f"{place}{where}", f"{text} is not a finite number in its precision")
+    try:
+        shape = np.shape(table)
+    except ValueError:
+        shape = (0,)
+    if 0 in shape or len(shape) > 2:
+        raise Refused(place, "should be a number, a list of numbers, or a list of rows of the same length")
+    return shape
 
 
-def _leaves(table: Any, place: str, depth: int) -> Iterator[tuple[str, Any]]:
-    if isinstance(table, list) and table and depth < 3:
-        for index, part in enumerate(table):
-            yield from _leaves(part, f"{place}[{index}]", depth + 1)
-    elif not isinstance(table, list):
-        yield place, table
-
-
-def sizes(value: Sequence[Any] | float) -> tuple[int, ...]:
-    """The shape of a checked table."""
-    if not isinstance(value, Sequence):
-        return ()
-    return (len(value), len(value[0])) if isinstance(value[0], Sequence) else (len(value),)
+def _leaves(table: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of nested lists, with their places. Places are made only where they may be needed."""
+    if not isinstance(table, list):
+        yield "", table
+        return
+    for index, part in enumerate(table):
+        if type(part) is float and -1e38 < part < 1e38:
+            continue
+        yield from ((f".{index}{where}", leaf) for where, leaf in _leaves(part))

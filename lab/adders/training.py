@@ -8,14 +8,15 @@ from pathlib import Path
 
 import torch
 
-from lab.adders.asking import ADDER, AdderEngine
+from lab.adders.asking import AdderEngine
 from lab.adders.config import AdderConfig
+from lab.adders.files import write
 from lab.adders.groups import BatchedModel, Group, check_memory, train_group
 from lab.adders.judge import Runner
 from lab.adders.problems import PUBLIC_SEED, problems
 from lab.adders.spec import Adder, check
-from lab.adders.writing import write
 from lab.config.loading import dump
+from lab.models.sources import ADDER
 from lab.numbers.statistics import Estimate, wilson
 
 CARD = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
@@ -29,13 +30,14 @@ def train_adder(
     Returns the share of the public test (10 edge cases, 10,000 pairs) that is right, and the adder's file. Raises
     ModelError, before anything is written, if a step needs more memory than is free.
     """
-    check_memory(config, batched_as)
+    batched = batched_as(config)
+    check_memory(config, batched)
     with config.open_run() as run:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # more do not speed up a small model, and would round its sums differently
         run.record_environment(device="cpu")
         start = time.perf_counter()
-        batched, group = train_group(config, run, batched_as)
+        group = train_group(config, run, batched)
         print(f"{batched.parameters:,} parameters, {time.perf_counter() - start:.1f} s")
         numbers = {name: table.tolist() for name, table in batched.tables(group.best_P).items()}
         facts = {

@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from lab import distributed
-from lab.benchmarks.results import Part, Question, Sample, Scored, read_samples
+from lab.benchmarks.results import Part, Question, Sample, Scored, stream_samples
 from lab.engines.engine import GREEDY, Completion, Engine, Request, Sampling, generate_together
 from lab.errors import RunError
 from lab.progress import progress_bar
@@ -120,12 +121,8 @@ def measure(
     Returns all samples, in the benchmark's order; if several processes share the questions, each process gets all
     samples. Raises RunError if the file belongs to other questions.
     """
-    recorded = distributed.from_main(lambda: read_samples(run, name))
     asked = benchmark.requests(engine.count_tokens) if requests is None else requests
-    for sample in recorded:
-        known = 0 <= sample.index < len(benchmark) and benchmark.problems[sample.index] == sample.question
-        if not known or sample.prompt != plain(asked[sample.index].prompt):
-            raise RunError(f"{run.path / name}.jsonl: sample {sample.index} belongs to no question of this run")
+    recorded = distributed.from_main(lambda: _recorded(benchmark, asked, run, name))
     answered = {sample.index: sample for sample in recorded if sample.answered}
     if len(answered) < len(recorded):
         run.rewrite(name, [sample.to_json() for sample in answered.values()])
@@ -138,6 +135,18 @@ def measure(
             answered |= {sample.index: sample for sample in batch}
             bar.update(item, completed=len(answered))
     return [answered[index] for index in range(len(asked))]
+
+
+def _recorded(benchmark: Benchmark, asked: Sequence[Request], run: Run, name: str) -> list[Sample]:
+    """The samples of <name>.jsonl. They share question and prompt with the benchmark, so that a million of them fit in
+    memory. Raises RunError if one belongs to other questions."""
+    samples = []
+    for sample in stream_samples(run, name):
+        known = 0 <= sample.index < len(benchmark) and benchmark.problems[sample.index] == sample.question
+        if not known or sample.prompt != (prompt := plain(asked[sample.index].prompt)):
+            raise RunError(f"{run.path / name}.jsonl: sample {sample.index} belongs to no question of this run")
+        samples.append(replace(sample, question=benchmark.problems[sample.index], prompt=prompt))
+    return samples
 
 
 def _sample(benchmark: Benchmark, index: int, request: Request, completion: Completion, model: str) -> Sample:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.benchmarks import arrivals
+from lab.benchmarks.kinds import REPORTS, Summaries
 from lab.benchmarks.nupa import in_short as nupa_in_short
-from lab.benchmarks.opening import REPORTS, Summaries
 from lab.benchmarks.results import Part, Question, Summary, answered, grouped, read_samples, read_summary, task_key
 from lab.config.commands import model_of
 from lab.drawing.tables import Table, percent, points, probability
@@ -144,7 +144,7 @@ def settings(paths: Iterable[Path], names: Sequence[str] = ()) -> Table:
     rows = []
     for path, label in labels(map(Path.resolve, paths), names).items():
         with Run(path).reading_settings() as config:
-            rows.append((label, *_setting(config, (*keys, "sharpness"), read_summary(Run(path)).lengths is not None)))
+            rows.append((label, *_setting(config, keys, read_summary(Run(path)).lengths is not None)))
     return Table("What was measured", ("run", "model", "engine", "benchmark", "settings"), rows, 5)
 
 

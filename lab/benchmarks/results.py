@@ -10,8 +10,10 @@ An Estimate (lab/numbers/statistics.py) is a value with its 95 % interval and it
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from sys import intern
 from types import MappingProxyType, NoneType
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -95,14 +97,13 @@ class Reading(NamedTuple):
     @classmethod
     def from_json(cls, read: Mapping[str, Any]) -> Self:
         """Reads what `to_json` wrote. Raises KeyError, TypeError or AttributeError if it is something else."""
-        known = {"exact_match" if name == "success" else name: value for name, value in read.items()}
-        reading = cls(**{name: known[name] for name in ("given", "exact_match")})
-        reading = reading._replace(**{name: known[name] for name in cls._fields[2:] if name in known})
+        right = read["success"] if "success" in read else read["exact_match"]
+        reading = cls(read["given"], right, read.get("digit_match"), read.get("dlength"), read.get("error"))
         _check_types(reading)
         return reading
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One line of a samples file."""
 
@@ -179,16 +180,18 @@ class Sample:
         _check_types(question)
         for derived in facts(question):
             rest.pop(derived, None)
-        index, model, prompt = rest.pop("index"), rest.pop("model", ""), rest.pop("prompt")
+        index, model, prompt = rest.pop("index"), intern(rest.pop("model", "")), rest.pop("prompt")
         completion = Completion(**{name: rest.pop(name) for name in Completion._fields if name in rest})
         _check_types(completion)
-        readings = {name: Reading.from_json(rest.pop(name)) for name in ALL_READINGS if name in rest}
+        same: dict[Reading, Reading] = {}  # readings mostly agree, and a million samples should fit in memory
+        found = ((name, Reading.from_json(rest.pop(name))) for name in ALL_READINGS if name in rest)
+        readings = {name: same.setdefault(reading, reading) for name, reading in found}
         if "given" in rest:
             parts = {name: rest.pop(name) for name in (*Reading._fields, "success") if name in rest}
             readings[""] = Reading.from_json(parts)
         if type(index) is not int:
             raise TypeError(f"index should be a number, not {index!r}")
-        return cls(index, question, prompt, completion, readings, rest, model)
+        return cls(index, question, prompt, completion, readings, dict(rest), model)
 
 
 _KINDS: dict[type[NamedTuple], tuple[type | tuple[type, ...], ...]] = {
@@ -203,9 +206,17 @@ _KINDS: dict[type[NamedTuple], tuple[type | tuple[type, ...], ...]] = {
 
 def _check_types(part: NamedTuple) -> None:
     """Raises TypeError, with the name of the field, if a field has another type than it should have."""
-    for name, value, kind in zip(part._fields, part, _KINDS[type(part)], strict=True):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} should not be {value!r}")
+    wrong = _wrong_field(type(part), tuple(map(type, part)))
+    if wrong is not None:
+        raise TypeError(f"{part._fields[wrong]} should not be {part[wrong]!r}")
+
+
+@lru_cache(maxsize=1024)
+def _wrong_field(part: type[NamedTuple], found: tuple[type, ...]) -> int | None:
+    """The first field whose type is not what it should be. Millions of samples consist of a few combinations of
+    types."""
+    fits = (issubclass(kind, right) for kind, right in zip(found, _KINDS[part], strict=True))
+    return next((index for index, right in enumerate(fits) if not right), None)
 
 
 def task_key(question: Question) -> str:
@@ -228,13 +239,16 @@ def facts(question: Question) -> Record:
 
 def read_samples(run: Run, name: str = "samples") -> list[Sample]:
     """The samples of a run, in the order of its file. Raises RunError, with file and line, if a line is damaged."""
-    samples = []
-    for number, record in enumerate(run.read(name), start=1):
+    return list(stream_samples(run, name))
+
+
+def stream_samples(run: Run, name: str = "samples") -> Iterator[Sample]:
+    """Like `read_samples`, one at a time."""
+    for number, record in enumerate(run.stream(name), start=1):
         try:
-            samples.append(Sample.from_json(record))
+            yield Sample.from_json(record)
         except RunError as error:
             raise RunError(f"{run.path / name}.jsonl:{number}: {error}") from None
-    return samples
 
 
 def answered(samples: Iterable[Sample]) -> list[Sample]:

@@ -25,7 +25,7 @@ def help_text(schema: type[BaseModel]) -> str:
     return "\n".join(lines)
 
 
-def problems(
+def complaints(
     schema: type[BaseModel],
     errors: list[ErrorDetails],
     origin: Callable[[Sequence[str | int]], str],
@@ -43,7 +43,7 @@ def problems(
     shape = schema.model_json_schema()
     defs = shape.get("$defs", {})
     everywhere = [key for key, *_ in _keys(shape, defs)]
-    complaints: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for error in errors:
         key, parent = _locate(error["loc"], shape, defs)
         context, named = error.get("ctx", {}), []
@@ -77,9 +77,9 @@ def problems(
         # A section that is wrong as a whole is reported where the user wrote one of the keys that the error names.
         place = min([*named, key], key=distance)
         subject = ": ".join(filter(None, [origin(place), shown]))
-        complaints.setdefault(subject, []).append(" ".join(allowed.split()))
+        found.setdefault(subject, []).append(" ".join(allowed.split()))
     # A union without a kind complains once for each of its types.
-    return [f"{subject}: {' or '.join(dict.fromkeys(allowed))}" for subject, allowed in complaints.items()]
+    return [f"{subject}: {' or '.join(dict.fromkeys(allowed))}" for subject, allowed in found.items()]
 
 
 def _below(shape: Shape, key: Sequence[str | int], defs: Shape) -> list[str]:

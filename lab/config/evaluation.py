@@ -19,17 +19,9 @@ class LocalEngineConfig(Section):
     batch_size: int = Field(default=128, ge=1)
     """Number of requests in a batch. Larger batches are faster, especially on a CPU (finding F-086), and take more
     memory."""
-    far_at_most: int = Field(default=0, ge=0)
-    """Limits the total attention weight of all far digits, in this evaluation only: however many far digits there are,
-    together they weigh no more than this many would. 0 leaves the model as it was trained. Works for models from
-    scratch with a local encoding, and for models tuned with parts.coupled.far=seen or fading (findings F-043,
-    F-072)."""
-    clip_distance: int = Field(default=0, ge=0)
-    """Limits distances, in this evaluation only: keys that are farther away than this are scored as if they were at
-    this distance. 0 leaves the model as it was trained. Works for models from scratch with RoPE (finding F-076)."""
-    spacing: int = Field(default=0, ge=0)
-    """Spaces numbers evenly, in this evaluation only, as `parts.even_spacing` does. 0 leaves the model as it was
-    trained. Needs a model that was tuned with parts.coupled (finding F-066)."""
+    parts: dict[str, dict[str, Any] | None] = Field(default={})
+    """Keys of parts that are different in this evaluation, by kinds, such as `{far_digits: {at_most: 5}}`. A part
+    without weights may be added, or removed with null (`lab list parts`)."""
 
 
 class EndpointConfig(Section):

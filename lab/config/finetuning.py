@@ -2,11 +2,11 @@
 
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from lab.config.earlier import with_parts
 from lab.config.notation import FormatConfig
-from lab.config.parts import Parts, Uses
+from lab.config.parts import Parts, Uses, check_parts
 from lab.config.schema import (
     Lengths,
     ModelConfig,
@@ -94,9 +94,10 @@ class DataConfig(Section):
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
     lengths: TrainedLengths = TrainedLengths()
     """Lengths to train on; by default those of the paper, which are the ranges S and M."""
-    style: Literal["direct", "rule_following"] = "direct"
-    """direct: the answer alone. rule_following: the prompt contains a rule, and the response executes it before the
-    answer (section 4). The test uses the same style."""
+    style: Literal["direct", "chat", "rule_following"] = "direct"
+    """direct: the answer alone. chat: the question as a user's message in the model's chat template, the answer as the
+    assistant's; ask such a model with benchmark.setting=chat. rule_following: the prompt contains a rule, and the
+    response executes it before the answer (section 4). The test uses the same style."""
     rules: RulesConfig = RulesConfig()
     """Which rules to follow, if style is rule_following."""
     variation: Variation = Variation()
@@ -130,30 +131,6 @@ class DataConfig(Section):
         return [Cell(item, length) for item in chosen(self.tasks) for length in self.lengths.of(item)]
 
 
-class AlignmentConfig(Section):
-    """Rewards heads for attending to the operand digit at the place of the answer digit that is predicted."""
-
-    first: list[tuple[int, int]] = Field(default=[])
-    """Heads, each as [layer, head], that should attend to the first operand; for example, those that lab.probe finds to
-    be aligned."""
-    second: list[tuple[int, int]] = Field(default=[])
-    """Heads that should attend to the second operand."""
-    weight: float = Field(default=0.1, gt=0)
-    """Weight of this loss, which is the mean negative logarithm of these heads' attention weights on that digit."""
-
-    @property
-    def heads(self) -> list[tuple[int, int]]:
-        """All heads that are rewarded."""
-        return [*self.first, *self.second]
-
-    @field_validator("first", "second")
-    @classmethod
-    def _not_negative(cls, heads: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        if any(number < 0 for head in heads for number in head):
-            raise ValueError("should be pairs [layer, head], both counted from 0")
-        return heads
-
-
 class ReplayConfig(Section):
     """Ordinary text that is trained along with the problems; the model's predictions on it should not change
     (lab/tune/replay_loss.py)."""
@@ -175,14 +152,14 @@ class ReplayConfig(Section):
 
 
 class AdapterTrainingConfig(TrainingConfig):
-    alignment: AlignmentConfig = AlignmentConfig()
     replay: ReplayConfig = ReplayConfig()
     bias_learning_rate: Rate = 0.3
     """Learning rate of the biases and slopes that parts add to attention scores; its schedule is that of the other
     parameters. It is large because biases and slopes must grow to the size of attention scores, about 1, whereas
     weights are about 0.01."""
-    share_prefixes: bool = True
-    """Compute the prompt tokens that the problems of a batch share only once (lab/tune/collation.py)."""
+    gradient_checkpointing: bool = False
+    """Compute the activations of a layer again in the backward pass instead of keeping them: less memory, a third more
+    time."""
 
 
 class EvaluationConfig(Section):
@@ -237,8 +214,9 @@ class FinetuneConfig(RunConfig):
 
     @model_validator(mode="after")
     def _rules_with_plain_numbers(self) -> Self:
-        if self.data.style == "rule_following" and self.format != FormatConfig():
-            raise ValueError("rules are written with plain numbers: leave format out, or use data.style=direct")
+        if self.data.style != "direct" and self.format != FormatConfig():
+            what = "rules are" if self.data.style == "rule_following" else "chats are"
+            raise ValueError(f"{what} written with plain numbers: leave format out, or use data.style=direct")
         if self.data.style == "rule_following" and self.data.curriculum > 1:
             raise ValueError("data.curriculum needs direct answers: leave it out, or use data.style=direct")
         return self
@@ -251,8 +229,7 @@ class FinetuneConfig(RunConfig):
 
     @model_validator(mode="after")
     def _parts_that_fit(self) -> Self:
-        for part in self.parts.values():
-            part.check(self)
+        check_parts(self)
         return self
 
     @model_validator(mode="after")
@@ -272,20 +249,9 @@ class FinetuneConfig(RunConfig):
         return self
 
     @model_validator(mode="after")
-    def _text_that_alignment_can_read(self) -> Self:
-        if not self.training.alignment.heads:
-            return self
-        # digits are found by characters
-        if not (
-            self.format == FormatConfig() and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
-        ):
-            what = "training.alignment needs plain numbers, one digit a token"
-            raise ValueError(f"{what}: leave format out, use data.style=direct, and do not use k_digit")
-        if self.data.passages or (self.data.templates, self.data.example_number) != ("benchmark", "benchmark"):
-            what = "training.alignment needs problems in NUPA's words alone"
-            raise ValueError(f"{what}: leave data.passages, data.templates and data.example_number out")
-        if self.parts:
-            raise ValueError("training.alignment computes attention without parts: leave parts out")
+    def _layers_that_can_be_computed_again(self) -> Self:
+        if self.training.gradient_checkpointing and self.parts:
+            raise ValueError("training.gradient_checkpointing computes layers without parts: leave one of them out")
         return self
 
     @property

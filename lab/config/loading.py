@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from lab.config.describing import problems, show
+from lab.config.describing import complaints, show
 from lab.config.earlier import current
 from lab.errors import ConfigError, mistakes
 
@@ -48,8 +48,13 @@ def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ())
             origin = tree.nearest(key).origin
             return [not tree.contains(key), not origin.startswith(_ARGUMENT), not origin.startswith(f"{path}:")]
 
-        found = problems(schema, error.errors(include_url=False), lambda key: tree.nearest(key).origin, distance)
+        found = complaints(schema, error.errors(include_url=False), lambda key: tree.nearest(key).origin, distance)
         raise ConfigError("\n".join(found)) from None
+
+
+def parse(text: str, path: Path) -> Any:
+    """The plain value of a YAML document, read as strictly as a config. `path` is named in a `ConfigError`."""
+    return _parse(text, lambda line: f"{path}:{line}").plain()
 
 
 def keys_of(path: Path) -> list[str]:

@@ -20,7 +20,11 @@ from lab.config.schema import Section
 
 MODULES = {
     kind: f"lab.parts.{kind}"
-    for kind in ("alibi", "coupled", "even_spacing", "nope", "place_embeddings", "same_place", "walk")
+    for kind in (
+        *("abacus_ids", "alibi", "clipped_distances", "countdown_ids", "coupled", "coupled_ids", "even_spacing"),
+        *("far_digits", "fire", "grid_ids", "learned_ids", "locality", "nope", "place_embeddings", "relative_keys"),
+        *("same_place", "segments", "stick_breaking", "walk", "window"),
+    )
 }
 """The modules of the parts that come with the lab, by their kinds."""
 
@@ -45,11 +49,24 @@ class PartConfig(Section):
     """The keys that may change after training."""
     BEGINS: ClassVar[bool] = False
     """Whether every text needs a first token that is no digit."""
+    FROM_SCRATCH: ClassVar[bool] = True
+    """Whether models from scratch can have the part."""
+    PRETRAINED: ClassVar[bool] = True
+    """Whether pretrained models can have the part."""
+    DECIDES: ClassVar[bool] = False
+    """Whether the part decides position ids. At most one part of a model does."""
+    DIRECTIONS: ClassVar[int] = 1
+    """In how many directions these ids count."""
+    ONES_FIRST: ClassVar[bool] = False
+    """Whether the lowest of these ids are at the ones digits of all numbers."""
+    ROTATES: ClassVar[bool] = True
+    """Whether queries and keys are still rotated by their ids."""
 
-    def __init_subclass__(cls, kind: str, **others: Any) -> None:
+    def __init_subclass__(cls, kind: str | None = None, **others: Any) -> None:
         super().__init_subclass__(**others)
-        cls.KIND = kind
-        PartConfig.KINDS[kind] = cls
+        if kind is not None:
+            cls.KIND = kind
+            PartConfig.KINDS[kind] = cls
 
     def check(self, run: Any) -> None:
         """Raises ValueError if the part does not go with the rest of a run's config, which has the sections parts,
@@ -83,7 +100,8 @@ def kinds() -> list[str]:
     return sorted({*MODULES, *PartConfig.KINDS})
 
 
-def _imported(modules: list[str]) -> list[str]:
+def import_modules(modules: list[str]) -> list[str]:
+    """Imports modules, which register parts, and returns their names. Raises ValueError if there is no such module."""
     for name in modules:
         try:
             importlib.import_module(name)
@@ -103,7 +121,7 @@ def _import_from_here(name: str) -> None:
         sys.path.remove("")
 
 
-Uses: TypeAlias = Annotated[list[str], AfterValidator(_imported)]
+Uses: TypeAlias = Annotated[list[str], AfterValidator(import_modules)]
 """Modules that are imported because they register parts."""
 
 
@@ -137,6 +155,18 @@ def _below(kind: str, error: Any) -> InitErrorDetails:
     known = error["type"] != "together"
     type_ = error["type"] if known else PydanticCustomError("together", "{allowed}", context)
     return {"type": type_, "loc": (kind, *error["loc"]), "input": error["input"], "ctx": context if known else {}}
+
+
+def check_parts(run: Any) -> None:
+    """Raises ValueError if a part of a run's config does not go with the rest of it."""
+    scratch = run.COMMAND == "pretrain"
+    for kind, part in run.parts.items():
+        if not (part.FROM_SCRATCH if scratch else part.PRETRAINED):
+            raise ValueError(f"parts.{kind} is not for {'models from scratch' if scratch else 'pretrained models'}")
+    if len(deciding := [kind for kind, part in run.parts.items() if part.DECIDES]) > 1:
+        raise ValueError(f"parts.{deciding[0]} and parts.{deciding[1]} both decide position ids: leave one of them out")
+    for part in run.parts.values():
+        part.check(run)
 
 
 class _Shape:

@@ -189,7 +189,7 @@ def _choices(rows: list["_Row"], logits_BV: torch.Tensor) -> list[int]:
     """The next token of each row."""
     choosers = [row.chooser for row in rows if row.chooser]
     if not choosers:
-        return logits_BV.argmax(-1).tolist()
+        return logits_BV.max(-1).indices.tolist()  # argmax takes several times as long in bfloat16 on a CPU
     return [int(chooser(logits_V)) for chooser, logits_V in zip(choosers, logits_BV, strict=True)]
 
 

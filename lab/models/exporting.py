@@ -231,9 +231,7 @@ def _built(config: PretrainConfig, run: Path) -> tuple[str, str, str]:
     return (
         f"{layers} {'layer' if layers == 1 else 'layers'} trained from scratch on {_named(config.data.tasks)}, "
         f"{shortest}-{longest} digits",
-        f"{parameters:,} parameters, {_trained(config)} Position encoding {config.model.encoding}, position ids "
-        f"{config.model.positions.kind}, locality {config.model.locality}"
-        + (f", window {config.model.window}." if config.model.window else "."),
+        f"{parameters:,} parameters, {_trained(config)} Parts: {', '.join(config.parts) or 'none (RoPE)'}.",
         "Exact match by length, in percent, on problems that were not trained on:",
     )
 

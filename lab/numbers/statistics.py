@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -90,12 +91,20 @@ def bootstrap_mean(values: Sequence[float]) -> Estimate:
     mean = float(counts_U @ distinct_U / n)
     if len(distinct_U) > _MANY:
         return Estimate(mean, *_limits_of_resampling(distinct_U - mean, counts_U / n, mean, n), n)
+    return Estimate(mean, *_drawn_limits(tuple(distinct_U.tolist()), tuple(counts_U.tolist())), n)
+
+
+@lru_cache(maxsize=256)
+def _drawn_limits(distinct: tuple[float, ...], counts: tuple[int, ...]) -> tuple[float, float]:
+    """The 2.5 % and 97.5 % quantiles of the means of resamples. Several readings of the same answers mostly agree, so
+    the same values come again."""
+    distinct_U, counts_U, n = np.array(distinct), np.array(counts), sum(counts)
     draw = np.random.default_rng(_SEED)
     means_R = np.concatenate(
         [draw.multinomial(n, counts_U / n, part) @ distinct_U / n for part in _in_pieces(len(distinct_U))]
     )
     low, high = np.quantile(means_R, [0.025, 0.975])
-    return Estimate(mean, float(low), float(high), n)
+    return float(low), float(high)
 
 
 def _in_pieces(width: int) -> Iterator[int]:

@@ -1,23 +1,29 @@
-"""A bias that falls with the distance in tokens, instead of a rotation (ALiBi, Press et al. 2022, arXiv 2108.12409,
-section 3): slope x distance is subtracted from the scores, with slopes 2^(-8(h+1)/H) for heads h = 0..H-1.
+"""A bias that falls with the distance, instead of a rotation (ALiBi, Press et al. 2022, arXiv 2108.12409, section 3):
+slope x distance is subtracted from the scores, with slopes 2^(-8(h+1)/H) for heads h = 0..H-1. Distances are those of
+position ids, which count the tokens of a text unless another part decides them.
 
 Shapes: B rows, Q queries, K keys, H heads.
 """
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from lab.config.parts import PartConfig, Parts
 from lab.parts.nope import remove_rotation
 from lab.parts.part import Act, Inputs, Part, Step
-from lab.parts.rows import Rows
+from lab.parts.positions import Positions
 
 
 class AlibiConfig(PartConfig, kind="alibi"):
     """Queries and keys are not rotated; slope times distance is subtracted from the scores instead (Press et al.
     2022)."""
+
+    ROTATES = False
+
+    as_released: bool = False
+    """Add slope times distance, as the code published with the Number Cookbook does; the farthest token then gets the
+    most attention."""
 
     def check(self, run: Any) -> None:
         if {*run.parts} & {"coupled", "nope"}:
@@ -28,7 +34,7 @@ class AlibiConfig(PartConfig, kind="alibi"):
 
 
 class Alibi(Part):
-    pairs = True
+    pairs = distances = True
 
     def __init__(self, config: AlibiConfig, heads: int) -> None:
         super().__init__(config)
@@ -37,28 +43,25 @@ class Alibi(Part):
     def attach(self, model: Any) -> None:
         remove_rotation(model)
 
-    def inputs(self, rows: Rows) -> dict[str, torch.Tensor]:
-        """at_BQ and at_BK: where queries and keys are in the text of their row."""
-        padding = [*rows.padding] * (len(rows.wholes) if len(rows.padding) == 1 else 1)
-        at = [(np.arange(len(whole)) - first).clip(0) for whole, first in zip(rows.wholes, padding, strict=True)]
-        return {"at_BQ": rows.of_queries(at), "at_BK": rows.of_keys(at)}
-
     def act(self, inputs: Inputs, step: Step) -> Act:
-        return _Biased(alibi_bias(self.heads, inputs["at_BQ"], inputs["at_BK"]).to(step.hidden_BQD.dtype))
+        assert step.positions is not None
+        return Biased(self.bias(step.positions).to(step.hidden_BQD.dtype))
+
+    def bias(self, positions: Positions) -> torch.Tensor:
+        """What is added to the scores, (B, H, Q, K)."""
+        distances_BQK = positions.distances_BQK
+        slopes_H11 = alibi_slopes(self.heads, distances_BQK.device)[:, None, None]
+        return (1 if self.config.as_released else -1) * slopes_H11 * distances_BQK[:, None]
 
 
-class _Biased(Act):
+class Biased(Act):
+    """Adds a bias to the scores of all layers."""
+
     def __init__(self, bias_BHQK: torch.Tensor) -> None:
         self.bias_BHQK = bias_BHQK
 
     def shared(self, mask_BHQK: torch.Tensor) -> torch.Tensor:
-        return torch.where(mask_BHQK == 0, self.bias_BHQK, mask_BHQK)
-
-
-def alibi_bias(heads: int, at_BQ: torch.Tensor, at_BK: torch.Tensor) -> torch.Tensor:
-    """What is added to the scores, (B, H, Q, K)."""
-    slopes_H11 = alibi_slopes(heads, at_BQ.device)[:, None, None]
-    return -slopes_H11 * (at_BQ[:, :, None] - at_BK[:, None]).abs()[:, None]
+        return mask_BHQK + self.bias_BHQK
 
 
 def alibi_slopes(heads: int, device: torch.device) -> torch.Tensor:

@@ -52,7 +52,7 @@ class CoupledConfig(PartConfig, kind="coupled"):
     digit up (format.reverse=total or answer), or as people write them (format.reverse=none, pad=answer and
     carry_place=true)."""
 
-    LATER, BEGINS = ("far_at_most",), True
+    FROM_SCRATCH, LATER, BEGINS = False, ("far_at_most",), True
 
     window: int = Field(default=1, ge=0)
     """How many places are visible on each side of the place of the digit that is written next."""

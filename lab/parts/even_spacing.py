@@ -55,7 +55,7 @@ class EvenSpacingConfig(PartConfig, kind="even_spacing"):
     """Numbers are evenly spaced, as seen by a token that attends to digits, no matter what text is between them. Needs
     parts.coupled, and may be added after training."""
 
-    LATER = ("distance",)
+    FROM_SCRATCH, LATER = False, ("distance",)
 
     distance: int = Field(default=3, ge=1)
     """The distance in position ids between one number and the next; in the text it is 3 in "12 + 30 ="."""

@@ -12,6 +12,12 @@ from lab.parts.part import Part
 class NopeConfig(PartConfig, kind="nope"):
     """Queries and keys are not rotated, so attention does not know where tokens are."""
 
+    ROTATES = False
+
+    def check(self, run: Any) -> None:
+        if deciding := [kind for kind, part in run.parts.items() if part.DECIDES]:
+            raise ValueError(f"parts.nope ignores position ids: leave parts.{deciding[0]} out")
+
     def build(self, model: Any, others: Parts) -> "Nope":
         return Nope(self)
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from lab.config.parts import PartConfig
 from lab.errors import ModelError
+from lab.parts.positions import Positions
 from lab.parts.rows import Rows, Words
 
 Inputs = Mapping[str, torch.Tensor]
@@ -26,18 +27,24 @@ class Step(NamedTuple):
     rotary: nn.Module
     """The model's rotary embedding."""
     training: bool
+    visible_BHQK: torch.Tensor | None = None
+    """Which keys each query sees before any part changes that, with 1 for all heads; None if no part has `pairs`. The
+    last of them is the query itself."""
+    positions: Positions | None = None
+    """The position ids of queries and keys; None if no part has `distances`."""
 
 
 class Act:
     """What a part does in one forward pass. A part overrides what it needs."""
 
+    rescores: ClassVar[bool] = False
+    """Whether it has `scores`."""
+    own_heads = 0
+    """For how many of the last heads of each layer it has `weights`. At most one part of a model has any."""
+
     def shared(self, mask_BHQK: torch.Tensor) -> torch.Tensor:
         """Changes what is added to the scores of all layers. 1 may stand for all heads."""
         return mask_BHQK
-
-    def entering(self, layer: int, hidden_BQD: torch.Tensor) -> torch.Tensor:
-        """Changes the states that enter a layer."""
-        return hidden_BQD
 
     def mask(self, layer: int, mask_BHQK: torch.Tensor) -> torch.Tensor:
         """Changes what is added to the scores of a layer."""
@@ -47,6 +54,24 @@ class Act:
         """The queries that attend to words, those that attend to digits, and which keys are digits (B, K); None if both
         get the same queries. At most one part of a model has this."""
         return None
+
+    def scores(
+        self,
+        layer: int,
+        scores_BHQK: torch.Tensor,
+        query_BHQD: torch.Tensor,
+        key_BHKD: torch.Tensor,
+        mask_BHQK: torch.Tensor,
+        scale: float,
+    ) -> torch.Tensor:
+        """Changes the scores of a layer, which include the mask, in a way that depends on queries. `scale` is the
+        factor on the products of queries and keys."""
+        return scores_BHQK
+
+    def weights(self, layer: int, scores_BHQK: torch.Tensor) -> torch.Tensor:
+        """The weights of keys, instead of those of a softmax, in the last heads of a layer (`own_heads`). Their scores
+        are without the mask; which keys they may see, `Step.visible_BHQK` says."""
+        raise NotImplementedError
 
     def found(
         self,
@@ -71,9 +96,14 @@ class Part(nn.Module):
     nearly nothing."""
 
     pairs: ClassVar[bool] = False
-    """Whether the part changes the mask. Its attention then needs tables over pairs of tokens."""
+    """Whether the part changes the mask, or needs `Step.visible_BHQK`. Attention then needs tables over pairs of
+    tokens."""
+    distances: ClassVar[bool] = False
+    """Whether the part needs `Step.positions`."""
     beyond_scores: ClassVar[bool] = False
-    """Whether the part changes queries or the output of heads, which only the lab's attention computes."""
+    """Whether the part changes more than the mask of attention, which only the lab's attention computes."""
+    in_pass: ClassVar[bool] = False
+    """Whether the position ids depend on weights, so that they must be computed anew in each forward pass."""
     biases: ClassVar[bool] = False
     """Whether the weights are added to attention scores, and so learn at the rate training.bias_learning_rate."""
 
@@ -106,15 +136,25 @@ class Part(nn.Module):
         return {}
 
     def position_ids(self, rows: Rows) -> torch.Tensor | None:
-        """The position ids of the tokens of a forward pass, (B, Q); None if the part does not decide them."""
+        """The position ids of the tokens of a forward pass, (B, Q); None if the part does not decide them. In training,
+        they may be drawn with `rows.generator`."""
+        return None
+
+    def positions(self, ids_BQ: torch.Tensor, ids_BK: torch.Tensor) -> Positions | None:
+        """How far apart tokens are by the ids of `position_ids`; None if it is the difference of their ids."""
+        return None
+
+    @property
+    def most_digits(self) -> int | None:
+        """The largest number of digits of an answer whose places get different ids; None for no limit."""
         return None
 
     def shareable(self, words: Sequence[str], agreed: int) -> int:
         """How many of the first `agreed` tokens of a row can be shared with another row that has the same ones."""
         return agreed
 
-    def embedded(self, hidden_BQD: torch.Tensor, inputs: Inputs) -> torch.Tensor:
-        """Changes the embeddings."""
+    def embedded(self, hidden_BQD: torch.Tensor, inputs: Inputs, ids_BQ: torch.Tensor) -> torch.Tensor:
+        """Changes the embeddings. `ids_BQ`: the position ids; 1 row may stand for all."""
         return hidden_BQD
 
     def drawn(self, inputs: dict[str, torch.Tensor], index: int) -> dict[str, torch.Tensor]:

@@ -17,7 +17,7 @@ from lab.errors import ModelError
 from lab.numbers.philox import philox
 from lab.parts.part import Inputs, Part
 from lab.parts.rows import Rows, Words
-from lab.text.documentation import longest_number
+from lab.text.docstrings import longest_number
 
 
 class PlaceEmbeddingsConfig(PartConfig, kind="place_embeddings"):
@@ -25,6 +25,8 @@ class PlaceEmbeddingsConfig(PartConfig, kind="place_embeddings"):
     of a token is how many digits its run of digits has up to and including this token. The embeddings start at zero, so
     at first they change nothing. In training, the place of the first digit is drawn for each batch, so that all
     embeddings are trained."""
+
+    FROM_SCRATCH = False
 
     places: int = Field(ge=1)
     """How many places have an embedding."""
@@ -89,7 +91,7 @@ class PlaceEmbeddings(Part):
         start = philox("first place", index).random_raw() % (room + 1) if room > 0 else 0
         return {"places_BQ": torch.where(places_BQ > 0, places_BQ + start, 0)}
 
-    def embedded(self, hidden_BQD: torch.Tensor, inputs: Inputs) -> torch.Tensor:
+    def embedded(self, hidden_BQD: torch.Tensor, inputs: Inputs, ids_BQ: torch.Tensor) -> torch.Tensor:
         places_BQ = inputs["places_BQ"]
         vectors_BQD = nn.functional.embedding((places_BQ - 1).clamp(min=0), self.weight)
         return hidden_BQD + (vectors_BQD * (places_BQ > 0)[..., None]).to(hidden_BQD.dtype)

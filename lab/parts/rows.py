@@ -27,6 +27,8 @@ class Words:
             texts: the texts in the order of the ids. Index hints, such as <1.3>, count as no text.
             forbidden: tokens that the model never writes.
         """
+        self.vocabulary = tuple(texts)
+        """The texts as they are, with those of hints."""
         hints = [text[:1] == "<" and text[-1:] == ">" and "." in text for text in texts]
         self.texts = tuple("" if hint else text for text, hint in zip(texts, hints, strict=True))
         self.is_hint = np.array(hints, dtype=bool)
@@ -63,26 +65,46 @@ class Span(NamedTuple):
 class Rows:
     def __init__(
         self,
-        wholes: Sequence[Sequence[int]],
+        wholes: Sequence[Sequence[int]] | torch.Tensor,
         words: Words,
         spans: Sequence[Span] | None = None,
         padding: Sequence[int] = (0,),
         written: bool = False,
         supervised: bool = False,
+        generator: np.random.Generator | None = None,
     ) -> None:
         """
         Args:
-            wholes: the tokens of whole rows.
+            wholes: the tokens of whole rows, (R, T) if they are a tensor.
             words: the vocabulary.
             spans: the rows of the forward pass; by default, all tokens of all rows.
             padding: how many tokens stand before the text of each row, or one number for all rows.
             written: whether the model itself wrote the tokens of the forward pass.
             supervised: whether the rows have answers, from which a part can compute what an auxiliary loss needs.
+            generator: the source of what is drawn for a training batch; None outside of training.
         """
-        self.wholes, self.words = wholes, words
-        self.spans = spans or [Span(row, 0, len(whole)) for row, whole in enumerate(wholes)]
-        self.padding, self.written, self.supervised = padding, written, supervised
+        self._given, self.words, self._spans = wholes, words, spans
+        self.padding, self.written, self.supervised, self.generator = padding, written, supervised, generator
         self._known: dict[Hashable, Any] = {}
+
+    @property
+    def wholes(self) -> Sequence[Sequence[int]]:
+        """The tokens of whole rows."""
+        given = self._given
+        return self.once("wholes", given.tolist) if isinstance(given, torch.Tensor) else given
+
+    @property
+    def tokens_RT(self) -> torch.Tensor:
+        """The tokens of whole rows as a tensor, padded on the right with the first word of the vocabulary."""
+        given = self._given
+        if isinstance(given, torch.Tensor):
+            return given
+        return self.once("tokens", lambda: pad_sequence([torch.tensor(row) for row in given], batch_first=True))
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """The rows of the forward pass."""
+        return self._spans or [Span(row, 0, len(whole)) for row, whole in enumerate(self._given)]
 
     def spots(self, reverse: str, operands: int) -> RowSpots:
         """The spots of the digits of the rows, stacked (lab/text/places.py).
@@ -112,16 +134,48 @@ class Rows:
             return row_spots_downward(words, len(words) - first, operands)
         return row_spots(words, len(words) - first, reverse == "answer", operands)
 
-    def of_queries(self, values: Sequence[np.ndarray]) -> torch.Tensor:
-        """From an array (T, ...) for each whole row, the entries of the tokens in the forward pass, (B, Q, ...). Rows
+    def of_queries(self, values: Sequence[np.ndarray] | torch.Tensor) -> torch.Tensor:
+        """From the values (T, ...) of each whole row, the entries of the tokens in the forward pass, (B, Q, ...). Rows
         with fewer tokens repeat their last entry."""
-        parts = [torch.from_numpy(values[span.whole][span.first : span.end]) for span in self.spans]
+        if isinstance(values, torch.Tensor) and (block := self.block()) is not None:
+            return values[:, block]
+        parts = [_tensor(values[span.whole])[span.first : span.end] for span in self.spans]
         longest = max(map(len, parts))
         return torch.stack(
             [torch.cat([part, part[-1:].expand(longest - len(part), *part.shape[1:])]) for part in parts]
         )
 
-    def of_keys(self, values: Sequence[np.ndarray]) -> torch.Tensor:
-        """From an array (T, ...) for each whole row, the entries of the tokens so far, (B, K, ...), padded with 0."""
-        parts = [torch.from_numpy(values[span.whole][: span.end]) for span in self.spans]
-        return pad_sequence(parts, batch_first=True)
+    def of_keys(self, values: Sequence[np.ndarray] | torch.Tensor) -> torch.Tensor:
+        """From the values (T, ...) of each whole row, the entries of the tokens so far, (B, K, ...), padded with 0."""
+        if isinstance(values, torch.Tensor) and (block := self.block()) is not None:
+            return values[:, : block.stop]
+        return pad_sequence([_tensor(values[span.whole])[: span.end] for span in self.spans], batch_first=True)
+
+    def so_far(self) -> "Rows":
+        """The same rows, with all tokens so far in the forward pass."""
+        spans = None if self._spans is None else [span._replace(first=0) for span in self._spans]
+        others = self.padding, self.written, self.supervised, self.generator
+        return Rows(self._given, self.words, spans, *others)
+
+    @property
+    def in_text(self) -> torch.Tensor:
+        """Where each token is in the text of its row, from 0, (R, T); 0 for padding before it."""
+        at_T = torch.arange(max(map(len, self._given)), device=self.device)
+        at_RT = (at_T - torch.tensor(self.padding, device=self.device)[:, None]).clamp(min=0)
+        return at_RT.expand(len(self._given), -1)
+
+    @property
+    def device(self) -> torch.device:
+        return self._given.device if isinstance(self._given, torch.Tensor) else torch.device("cpu")
+
+    def block(self) -> slice | None:
+        """The tokens of the forward pass, if they are the same ones of each row of a tensor."""
+        if not isinstance(self._given, torch.Tensor):
+            return None
+        ends = {span[1:] for span in self.spans}
+        whole = [span.whole for span in self.spans] == list(range(len(self._given)))
+        return slice(*next(iter(ends))) if whole and len(ends) == 1 else None
+
+
+def _tensor(values: np.ndarray | torch.Tensor) -> torch.Tensor:
+    return values if isinstance(values, torch.Tensor) else torch.from_numpy(values)

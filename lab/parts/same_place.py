@@ -12,9 +12,9 @@ numbers, and each further digit is one place higher. Places are powers of ten, s
 Exponents and the parts of fractions have places of their own.
 
 A pretrained model has heads that align digits in this way, but they no longer find their digits at lengths that the
-model did not see (`experiments/smollm2_heads.py`). Coupled positions (Cho et al. 2024, arXiv 2405.20671) solve this in
-models from scratch. A bias that starts at zero brings the same idea to a pretrained model without disturbing what it
-knows.
+model did not see (`experiments/heads-that-line-up/run.py`). Coupled positions (Cho et al. 2024, arXiv 2405.20671)
+solve this in models from scratch. A bias that starts at zero brings the same idea to a pretrained model without
+disturbing what it knows.
 
 Shapes: B rows, Q queries (the last tokens of a row), K keys, T tokens, L layers, H heads; C kinds of pairs, where kind
 0 has no bias.
@@ -39,6 +39,8 @@ class SamePlaceConfig(PartConfig, kind="same_place"):
     """Every head learns a bias towards those digits of the two preceding numbers that are at the same place as the
     digit that is written next. The biases start at zero, so at first they change nothing. Answers must be written from
     their lowest digit up: format.reverse=total or answer."""
+
+    FROM_SCRATCH = False
 
     def check(self, run: Any) -> None:
         if "coupled" in run.parts:

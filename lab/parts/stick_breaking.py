@@ -26,10 +26,86 @@ far away it is; a head that stops there finds it.
 Shapes: B rows, H heads, Q queries, K keys.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from pydantic import Field
 from torch.nn.functional import logsigmoid, pad
+
+from lab.config.parts import PartConfig, Parts
+from lab.errors import ModelError
+from lab.parts.part import Act, Inputs, Part, Step
+
+
+class StickBreakingConfig(PartConfig, kind="stick_breaking"):
+    """Heads that attend to the nearest earlier token that matches, however far away it is (Tan et al. 2024). They see
+    the order of tokens but not their position ids, so parts that change the mask do not apply to them."""
+
+    heads: int = Field(default=1, ge=1)
+    """How many heads of each layer (the last ones) use stick-breaking attention."""
+    downward: int = Field(default=0, ge=0)
+    """With parts.countdown_ids: how many of these heads (the last ones) walk down the places instead of back over the
+    tokens. They start one place below the digit that is written next, and attend to the highest place that matches."""
+
+    def check(self, run: Any) -> None:
+        if all(part.ROTATES for part in run.parts.values()):
+            what = "parts.stick_breaking needs positions that do not rotate"
+            raise ValueError(f"{what}: parts.relative_keys, for example")
+        if self.downward > self.heads:
+            what = f"parts.stick_breaking.downward={self.downward}"
+            raise ValueError(f"{what}, but only parts.stick_breaking.heads={self.heads} heads can walk")
+        if self.downward and not any(part.ONES_FIRST for part in run.parts.values()):
+            what = "parts.stick_breaking.downward needs parts.countdown_ids"
+            raise ValueError(f"{what}: its lowest ids are at ones digits")
+
+    def build(self, model: Any, others: Parts) -> "StickBreaking":
+        if self.heads > model.num_attention_heads:
+            what = f"parts.stick_breaking.heads={self.heads}"
+            raise ModelError(f"{what}: each layer of the model has {model.num_attention_heads}")
+        circles = [getattr(other, "largest", None) for other in others.values() if other.DECIDES]
+        return StickBreaking(self, circles[0] if circles and self.downward else None)
+
+
+class StickBreaking(Part):
+    pairs = beyond_scores = True
+
+    def __init__(self, config: StickBreakingConfig, circle: int | None) -> None:
+        """`circle`: the number of ids of places, if heads walk down and ids wrap around."""
+        super().__init__(config)
+        self.circle = circle
+        self.distances = config.downward > 0  # type: ignore[misc]
+
+    @property
+    def most_digits(self) -> int | None:
+        # places are compared the shorter way round the circle of ids, so a row may span only half of it
+        return self.circle // 2 - 2 if self.circle else None
+
+    def act(self, inputs: Inputs, step: Step) -> Act:
+        assert step.visible_BHQK is not None
+        downward = None
+        if self.config.downward and step.positions is not None:
+            downward = Downward.of(step.positions.queries_BQ, step.positions.keys_BK, step.positions.circle)
+        return _Walking(self.config, earlier(step.visible_BHQK), downward)
+
+
+class _Walking(Act):
+    def __init__(self, config: StickBreakingConfig, earlier_BHQK: torch.Tensor, downward: "Downward | None") -> None:
+        self.own_heads, self.back = config.heads, config.heads - config.downward
+        self.earlier_BHQK, self.downward = earlier_BHQK, downward
+
+    def weights(self, layer: int, scores_BHQK: torch.Tensor) -> torch.Tensor:
+        back_BHQK = sharpened(scores_BHQK[:, : self.back], self.earlier_BHQK)
+        weights_BHQK = stick_breaking_weights(back_BHQK, self.earlier_BHQK)
+        if self.downward is None:
+            return weights_BHQK
+        below_BHQK = self.downward.weights(scores_BHQK[:, self.back :], self.earlier_BHQK)
+        return torch.cat([weights_BHQK, below_BHQK], 1)
+
+
+def earlier(visible_BHQK: torch.Tensor) -> torch.Tensor:
+    """The visible keys of each query except itself, which is the last of them."""
+    seen_BHQK = visible_BHQK.cumsum(-1)
+    return visible_BHQK & (seen_BHQK < seen_BHQK[..., -1:])
 
 
 def stick_breaking_weights(scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor) -> torch.Tensor:

@@ -35,6 +35,8 @@ class WalkConfig(PartConfig, kind="walk"):
     """Heads that look for a carry by walking down the places of the question's numbers. Needs parts.coupled, and
     numbers written as people write them (format.reverse=none)."""
 
+    FROM_SCRATCH = False
+
     heads: int = Field(ge=1)
     """How many heads of each layer walk (the last ones)."""
     layers: LayerRange | None = None

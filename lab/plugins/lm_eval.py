@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from lab.benchmarks.kinds import open_benchmark
 from lab.benchmarks.nupa.problems import pick_problems
 from lab.benchmarks.nupa.scoring import Nupa
-from lab.benchmarks.opening import open_benchmark
 from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
 from lab.models.sources import cache_folder

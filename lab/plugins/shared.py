@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field, TypeAdapter
 
 from lab.benchmarks.benchmark import Benchmark
-from lab.benchmarks.opening import open_benchmark
+from lab.benchmarks.kinds import open_benchmark
 from lab.benchmarks.results import SUM_READINGS, Scored
 from lab.config.evaluation import BenchmarkConfig
 from lab.engines.engine import Completion

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformer_lens.model_bridge import TransformerBridge
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -26,10 +27,14 @@ from lab.errors import ModelError, TaskError, in_one_line
 from lab.graft.llama import GraftedLlama
 from lab.models import adapters, loading, sources
 from lab.models.swaps import swap_of
+from lab.numbers.sampling import Cell, problem
+from lab.probing.addition.positions import NotatedSums, Sums, SumWriter, TextSums
 from lab.probing.components import SITES, Component, Site
+from lab.probing.contrast import Asked, Tokens
 from lab.probing.live_patterns import make_live
-from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
-from lab.scratch.llama import NumberLlama
+from lab.probing.own_hooks import OwnBridge
+from lab.probing.readings import NotationReader, TextReader
+from lab.progress import quiet_libraries
 from lab.text.notation import Notation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
@@ -70,11 +75,14 @@ class Activations(dict[str, torch.Tensor]):
 class Subject:
     """An opened model, and a writer that says how it is asked for sums."""
 
-    def __init__(self, name: str, bridge: TransformerBridge, writer: SumWriter) -> None:
-        self.name, self.bridge, self.writer = name, bridge, writer
+    def __init__(self, name: str, bridge: TransformerBridge | OwnBridge, writer: SumWriter) -> None:
+        self.name, self.writer = name, writer
+        self.bridge: Any = bridge
         self.layers: int = bridge.cfg.n_layers
         self.heads: int = bridge.cfg.n_heads
         self.width: int = bridge.cfg.d_model
+        self.key_value_heads: int = bridge.cfg.n_key_value_heads or self.heads
+        self.neurons: int = bridge.cfg.d_mlp or 0
 
     @classmethod
     def from_bridge(cls, opened: TransformerBridge, prompt: str = "Add: {a} + {b} = ", name: str = "") -> "Subject":
@@ -126,7 +134,7 @@ class Subject:
             if any(name not in points for name in names):
                 return layer
             try:
-                _, found = self.activations(replace(self.sums(_EXAMPLES), digits_apart=False), names)
+                _, found = self.activations(_examples(self.writer), names)
             except ModelError:  # a run does not reach one of them
                 return layer
             before, by_heads, by_mlp, after = (found[name].float() for name in names)
@@ -140,28 +148,32 @@ class Subject:
         return next(self.bridge.parameters()).device
 
     def sums(self, numbers: Sequence[tuple[int, int]]) -> Sums:
+        """Additions as the subject reads them. Raises ModelError for a subject that is not asked for any."""
+        if not hasattr(self.writer, "write"):
+            raise ModelError(f"{self.name}: it is asked for no sums of two numbers; use pairs of its own tasks")
         return Sums.of(self.writer, numbers)
 
-    def logits(self, sums: Sums, hooks: Sequence[Hook] = ()) -> torch.Tensor:
+    def logits(self, asked: Asked, hooks: Sequence[Hook] = ()) -> torch.Tensor:
         """The logits (B, T, V). The hooks are removed afterwards, even after an error. Gradients are recorded unless
         torch's gradient mode is off.
 
-        Raises TaskError for sums that are too long for a model with fixed positions, and ModelError for a hook point
+        Raises TaskError for prompts that are too long for a model with fixed positions, and ModelError for a hook point
         that does not exist or is switched off, for a change of attention patterns that would have no effect, and for
-        sums with several digits in one token: all that instruments measure is measured at the token of a digit.
+        sums with several digits in one token: instruments of additions measure at the token of a digit.
         """
         self._check_hook_points(name for name, _ in hooks)
-        sums.check_digits()
-        tokens, most = sums.tokens_BT.shape[1], self.bridge.cfg.n_ctx
+        if isinstance(asked, Sums):
+            asked.check_digits()
+        tokens, most = asked.tokens_BT.shape[1], self.bridge.cfg.n_ctx
         too_long = TaskError(
-            f"{self.name}: these sums take {tokens} tokens, but it reads at most {most}; use shorter numbers"
+            f"{self.name}: these prompts take {tokens} tokens, but it reads at most {most}; use shorter numbers"
         )
         if tokens > most and self.bridge.cfg.positional_embedding_type == "standard":
             raise too_long  # a GPU would not survive an index beyond the table of positions
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("error", message=_LOST, category=UserWarning)
-                return self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=list(hooks))
+                return self.bridge.run_with_hooks(asked.tokens_BT.to(self.device), fwd_hooks=list(hooks))
         except UserWarning as lost:
             raise ModelError(f"{self.name}: its attention patterns can be read, but not changed") from lost
         except (IndexError, RuntimeError, ValueError) as error:
@@ -172,13 +184,13 @@ class Subject:
             raise too_long from error
 
     def activations(
-        self, sums: Sums, names: Sequence[str], hooks: Sequence[Hook] = ()
+        self, asked: Asked, names: Sequence[str], hooks: Sequence[Hook] = ()
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """The logits (B, T, V), and the activations by any name of their hook point, `hook.name` included. Raises the
         errors of `logits`, and ModelError for a hook point that no run reaches."""
         self._check_hook_points(names)
         found = Activations(self.bridge.hook_dict)
-        logits_BTV = self.logits(sums, [*hooks, *keeping(names, found)])
+        logits_BTV = self.logits(asked, [*hooks, *keeping(names, found)])
         if silent := [name for name in names if name not in found]:
             raise ModelError(f"{self.name}: no run reaches hook point {silent[0]}")
         return logits_BTV, found
@@ -216,13 +228,13 @@ def open_model(name: str, template: str = "") -> Subject:
     Raises ModelError if the model is not available, or if the bridge does not compute what the model computes, and
     TaskError for a template with other fields.
     """
+    quiet_libraries()
     folder = Path(sources.resolve(name))
     if loading.is_scratch(folder):
         run = loading.load_scratch(folder)
-        if not isinstance(run.notation, Notation):
-            style = run.config.data.style
-            raise ModelError(f"{name}: trained with data.style={style}, but probing asks for direct answers")
-        return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
+        adds = isinstance(run.notation, Notation) and any(task.key == "add_integer" for task in run.notation.tasks)
+        writer = NotatedSums if adds else NotationReader
+        return bridge(name, run.model, writer(run.notation, run.tokenizer))  # type: ignore[arg-type]
     model, tokenizer = loading.load(ModelConfig(name=name, dtype="float32"))
     return bridge(name, model, TextSums(tokenizer, template, swap_of(model).format), tokenizer)
 
@@ -241,19 +253,13 @@ def bridge(
 
     if adapters.has_adapters(model):
         model = model.base_model.model  # type: ignore[assignment]
-    if isinstance(model, NumberLlama) and model.config.has_own_attention:
-        raise ModelError(
-            f"{name}: TransformerLens computes no relative keys, no clipped distances and no stick-breaking attention"
-        )
-    if isinstance(model, GraftedLlama) and (beyond := model.beyond_scores):
-        raise ModelError(f"{name}: TransformerLens does not compute parts.{beyond}: it changes more than scores")
-    examples = Sums.of(writer, _EXAMPLES)
+    examples = _examples(writer)
     expected_BTV = _logits_before(name, model, examples)
-    architecture = (
-        "LlamaForCausalLM"
-        if isinstance(model, NumberLlama | GraftedLlama)
-        else str((model.config.architectures or [type(model).__name__])[0])
-    )
+    if isinstance(model, GraftedLlama):
+        subject = Subject(name, OwnBridge(model, tokenizer), writer)
+        check(subject, examples, expected_BTV, sums_to_one=False)  # some heads may stop nowhere
+        return subject
+    architecture = str((model.config.architectures or [type(model).__name__])[0])
     try:
         opened = build_bridge_from_module(model, architecture=architecture, hf_config=model.config, tokenizer=tokenizer)
     except Exception as error:
@@ -265,17 +271,30 @@ def bridge(
     return subject
 
 
+def _examples(writer: Any) -> Asked:
+    """A few prompts that the model can read, on which its bridge is checked."""
+    if isinstance(writer, TextReader) and not writer.takes_two:
+        return Tokens(torch.tensor([writer.reading("12 and 345 = ").ids]))
+    if hasattr(writer, "write"):
+        return replace(Sums.of(writer, _EXAMPLES), digits_apart=False)
+    task = writer.tasks[0]
+    length = min(3, task.tested_lengths[-1])
+    problems = [problem(Cell(task, length), "train", 0, index) for index in range(3)]
+    ids = [torch.tensor(writer.problem(one).ids) for one in problems]
+    return Tokens(pad_sequence(ids, batch_first=True, padding_value=writer.pad))
+
+
 @torch.inference_mode()
-def _logits_before(name: str, model: PreTrainedModel, sums: Sums) -> torch.Tensor:
+def _logits_before(name: str, model: PreTrainedModel, asked: Asked) -> torch.Tensor:
     """The model's own logits (B, T, V), before a bridge replaces parts of it."""
     try:
-        return model(sums.tokens_BT.to(model.device)).logits
+        return model(asked.tokens_BT.to(model.device)).logits
     except Exception as error:  # of any layer
-        raise ModelError(f"{name}: the model itself cannot read a sum: {in_one_line(error)}") from error
+        raise ModelError(f"{name}: the model itself cannot read a prompt: {in_one_line(error)}") from error
 
 
 @torch.inference_mode()
-def _patterns_count(name: str, opened: TransformerBridge, sums: Sums) -> bool:
+def _patterns_count(name: str, opened: TransformerBridge, asked: Asked) -> bool:
     """Whether a change of attention patterns changes what heads write.
 
     Raises ModelError for a model with layers that have no heads of attention, and if the bridge cannot run it.
@@ -290,7 +309,9 @@ def _patterns_count(name: str, opened: TransformerBridge, sums: Sums) -> bool:
     try:
         with warnings.catch_warnings(action="ignore"):  # the bridge warns of a change that is lost
             for hooks, kept in zip(([], first), runs, strict=True):
-                opened.run_with_hooks(sums.tokens_BT.to(opened.cfg.device), fwd_hooks=[*hooks, *keeping([point], kept)])
+                opened.run_with_hooks(
+                    asked.tokens_BT.to(opened.cfg.device), fwd_hooks=[*hooks, *keeping([point], kept)]
+                )
     except Exception as error:  # of any layer
         raise ModelError(f"{name}: its bridge cannot run it: {in_one_line(error)}") from error
     return not torch.equal(runs[0][point], runs[1][point])
@@ -304,12 +325,13 @@ def _only_first(pattern_BHTT: torch.Tensor, hook: Any) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
-    """Raises ModelError unless the subject has these logits, and each query's attention sums to one."""
+def check(subject: Subject, asked: Asked, expected_BTV: torch.Tensor, sums_to_one: bool = True) -> None:
+    """Raises ModelError unless the subject has these logits and, if `sums_to_one`, each query's attention sums to
+    one."""
     patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
     found: dict[str, torch.Tensor] = {}
     hooks: list[Any] = keeping(patterns, found)
-    logits_BTV = subject.bridge.run_with_hooks(sums.tokens_BT.to(subject.device), fwd_hooks=hooks)
+    logits_BTV = subject.bridge.run_with_hooks(asked.tokens_BT.to(subject.device), fwd_hooks=hooks)
     if silent := [name for name in patterns if name not in found]:
         raise ModelError(f"{subject.name}: no run reaches {silent[0]}; probing needs the attention of every layer")
     scale = expected_BTV.masked_fill(expected_BTV.isinf(), 0).float().abs().max()  # -inf: forbidden tokens
@@ -317,7 +339,7 @@ def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
     if not torch.allclose(logits_BTV.float(), expected_BTV.float(), rtol=0, atol=atol):
         gap = float((logits_BTV - expected_BTV).nan_to_num(0).abs().max())
         raise ModelError(f"{subject.name}: the bridge's logits differ from the model's by up to {gap:.3g}")
-    for name in patterns:
+    for name in patterns if sums_to_one else ():
         sums_BHT = found[name].float().sum(-1)
         if not torch.allclose(sums_BHT, torch.ones_like(sums_BHT), atol=1e-2):
             raise ModelError(f"{subject.name}: {name} does not sum to one: {float(sums_BHT.min()):.3g}")
@@ -325,6 +347,9 @@ def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
 
 def check_components(subject: Subject, components: Iterable[Component]) -> None:
     """Raises ModelError for a component that the subject does not have."""
+    many = {"k": subject.key_value_heads, "v": subject.key_value_heads, "neuron": subject.neurons}
     for one in components:
-        if not (0 <= one.layer < subject.layers and 0 <= one.head < subject.heads):
-            raise ModelError(f"{subject.name} has no {one}, but {subject.layers} layers of {subject.heads} heads")
+        if not (0 <= one.layer < subject.layers and 0 <= one.head < many.get(one.kind, subject.heads)):
+            has = f"{subject.layers} layers of {subject.heads} heads"
+            has += f", {subject.key_value_heads} key-value heads and {subject.neurons} neurons" * (one.kind in many)
+            raise ModelError(f"{subject.name} has no {one}, but {has}")

@@ -1,351 +1,257 @@
-"""Every instrument by name, as `lab.probe` runs it on a model with the sums of a config."""
+"""The instruments of `lab probe` that know no task, by name, and what they share in a run.
+
+An instrument is a function of a session that returns arrays, and a row in INSTRUMENTS. Those of additions are rows of
+lab/probing/addition/catalogue.py.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from lab.errors import ModelError
+from lab.probing.answered import Answered
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
+from lab.probing.contrast import EVERYWHERE, LAST, Contrasting
 from lab.probing.instruments import (
     ablation,
-    alignment,
+    atp_star,
     attribution,
     edges,
-    fourier,
-    head_contents,
-    helix,
-    heuristics,
-    illusion,
+    groups,
     interchange,
     lenses,
     patching,
     path_patching,
-    probes,
-    surgery,
+    steering,
 )
-from lab.probing.instruments.alignment import Aligned
-from lab.probing.instruments.subspaces import Subspace
 from lab.probing.measured import Measured, max_abs_over_directions
-from lab.probing.pairs import Pairs, carry_only, cross_digit, operands
-from lab.probing.positions import Sums
+from lab.probing.prompt_pairs import PromptPairs
+from lab.probing.task_pairs import task_pairs
 
-_STRONGEST = 6
+STRONGEST = 6
 """Number of heads that are patched token by token and in pairs, and number of senders in path patching."""
-_TRIED_LOCATIONS = 3
-"""Largest number of locations at which a learned subspace is tested, those with the highest rates first: it may be an
-illusion at the best location, and the carry at the next one."""
 _STEPS = 20
 """Points of integrated gradients. With five, even signs may be wrong."""
-_EDGE_PAIRS = 16
-"""Number of pairs on which edges are attributed: gradients of all edges are kept for each pair."""
-_OPENED = 3
-"""Number of heads whose contents are read."""
-_FEW_LAYERS = 6
+FEW_LAYERS = 6
 """Number of layers, evenly spaced, for instruments that take many passes per layer."""
+_COARSE = "digit "
+"""Roles that begin so are left out where each role takes passes of its own."""
 
 
-class Session:
-    """A model, the sums that it is asked, and results that several instruments share."""
+class Session(Protocol):
+    """A model, pairs, and results that several instruments share."""
 
-    def __init__(self, subject: Subject, config: ProbeConfig) -> None:
-        self.subject, self.config, self.batch_size = subject, config, config.batch_size
-        self.column, self.seed = config.sums.column, config.seed
+    subject: Subject
+    batch_size: int
+    pairs: Contrasting
+    """The pairs on which instruments measure."""
+    discovery_pairs: Contrasting
+    """Other pairs, on which heads, MLPs and edges are chosen."""
+    edge_pairs: Contrasting
+    """A few of `discovery_pairs`: gradients of all edges are kept for each pair."""
+    edge_test_pairs: Contrasting
+    """A few of `pairs`, on which circuits of edges are tested."""
 
-    def sums_of(self, length: int, count: int | None = None) -> Sums:
-        """Sums of a length. `count`: how many; `sums.per_length` of the config if not given."""
-        asked = self.config.sums
-        return self.subject.sums(operands(asked.stratum, length, self.seed, count or asked.per_length))
 
-    @cached_property
-    def by_length(self) -> dict[int | str, Sums]:
-        return {length: self.sums_of(length) for length in self.config.sums.lengths}
+class ContrastSession:
+    """A session on pairs of one's own."""
 
-    @cached_property
-    def trained(self) -> Sums:
-        return self.sums_of(self.config.sums.trained)
+    def __init__(self, subject: Subject, pairs: Contrasting, batch_size: int, examples: int = 0) -> None:
+        """The pairs are split: what is found on the first half is measured on the second, or on the same pairs if there
+        is only one. `examples`: how many bases' attention is shown.
 
-    @cached_property
-    def probed(self) -> Sums:
-        return self.sums_of(self.config.sums.trained, self.config.sums.probed)
-
-    @cached_property
-    def unprobed(self) -> Sums:
-        """Sums that are not among `probed`."""
-        asked = self.config.sums
-        drawn = self.sums_of(asked.trained, asked.probed + asked.per_length)
-        return drawn.part(slice(asked.probed, None))
-
-    @cached_property
-    def same_layout(self) -> Sums:
-        """Those of `trained` whose answers have the most frequent number of digits, so that tokens can be compared by
-        position."""
-        answers = [len(str(a + b)) for a, b in self.trained.numbers]
-        most = max(set(answers), key=answers.count)
-        return self.subject.sums([pair for pair, n in zip(self.trained.numbers, answers, strict=True) if n == most])
-
-    def pairs_of(self, count: int, stream: int) -> Pairs:
-        """Pairs that differ only in the carry into the column. `stream`: a different number draws different pairs."""
-        return carry_only(self.config.sums.trained, self.column - 1, count, self.seed + stream)
-
-    @cached_property
-    def pairs(self) -> Pairs:
-        return self.pairs_of(self.config.sums.pairs, 0)
-
-    @cached_property
-    def discovery_pairs(self) -> Pairs:
-        """The pairs on which heads and MLPs are chosen; they are then measured on `pairs`."""
-        return self.pairs_of(self.config.sums.pairs, 10)
-
-    @cached_property
-    def edge_pairs(self) -> Pairs:
-        """The pairs on which edges are attributed."""
-        return self.pairs.part(slice(_EDGE_PAIRS))
-
-    @cached_property
-    def head_effects(self) -> np.ndarray:
-        """The effect of patching each head at all tokens on the discovery pairs, (layers, heads): the larger one of the
-        two directions of the carry."""
-        return max_abs_over_directions(patching.patch_heads(self.subject, self.discovery_pairs).effect.value)[..., 0]
-
-    def strongest_heads(self, count: int) -> list[Component]:
-        """The heads with the largest `head_effects`."""
-        strongest = np.argsort(-self.head_effects, axis=None, kind="stable")[:count]
-        return [Component("head", *divmod(int(index), self.subject.heads)) for index in strongest]
-
-    @cached_property
-    def aligned(self) -> list[Aligned]:
-        """The heads that attend to the digits of one place, at the length that the model can add."""
-        return alignment.aligned_heads(alignment.alignment(self.subject, {self.config.sums.trained: self.trained}))
-
-    @property
-    def few_layers(self) -> range:
-        return range(0, self.subject.layers, -(-self.subject.layers // _FEW_LAYERS))
-
-    @cached_property
-    def interchanged(self) -> interchange.Interchanged:
-        asked = self.config.sums
-        return interchange.interchange_all(
-            self.subject, asked.trained, layers=self.few_layers, columns=[self.column], train_pairs=asked.pairs,
-            test_pairs=asked.pairs, batch_size=self.batch_size, seed=self.seed,
-        )  # fmt: skip
-
-    @cached_property
-    def evidence(self) -> dict[tuple[interchange.Location, str], illusion.Evidence]:
-        """The evidence on each kind of learned subspace, and on the same subspace without the part that nothing reads
-        ("das, mended"). The `_TRIED_LOCATIONS` locations with the highest rates are tried in turn; the evidence is that
-        of the first one where the claim holds, or of the best one if the claim holds at none."""
-        rates, subspaces = self.interchanged
-        found: dict[tuple[interchange.Location, str], illusion.Evidence] = {}
-        for name in interchange.LEARNED:
-            locations = [location for location, other in subspaces if other == name]
-            # the stream that enters a layer is the one that leaves the layer before
-            same = {one._replace(layer=one.layer + 1, site="pre") for one in locations if one.site == "post"}
-            distinct = [one for one in locations if one not in same]
-            ranked = sorted(distinct, key=lambda location: -float(_target_rate(rates, location, name)))
-            tried = []
-            for location in ranked[:_TRIED_LOCATIONS]:
-                tried.append({(location, subspace): one for subspace, one in self._examined(location, name).items()})
-                if any(one.claim.holds for one in tried[-1].values()):
-                    tried = tried[-1:]
-                    break
-            found |= tried[0]
-        return found
-
-    def _examined(self, location: interchange.Location, name: str) -> dict[str, illusion.Evidence]:
-        """The evidence on a subspace at a location, and on the same subspace without the part that nothing reads, by
-        name."""
-        asked, (_, subspaces) = self.config.sums, self.interchanged
-        test = cross_digit(asked.trained, self.column, asked.pairs, self.seed + 2)  # the location was chosen on others
-        wrote = illusion.read_writes(self.subject, self.edge_pairs, location)
-        others = {other: subspaces[location, other].basis_DR for other in interchange.LEARNED if other != name}
-        examine = partial(
-            illusion.examine, self.subject, location=location, test=test, wrote=wrote, compared=others,
-            batch_size=self.batch_size,
-        )  # fmt: skip
-        found = {name: examine(name=name, basis_DR=subspaces[location, name].basis_DR)}
-        if found[name].mended_DR.shape[1]:
-            mended = name + illusion.MENDED
-            found[mended] = examine(name=mended, basis_DR=found[name].mended_DR)
-        return found
-
-    @cached_property
-    def carry(self) -> surgery.CarrySite:
-        """Where the carry is: the subspace that exchanges it at the highest rate, of those that pass the tests of
-        `illusion` if any do. The tests need a model whose writes sum to the residual stream; for other models, only the
-        rate counts."""
-        rates, subspaces = self.interchanged
-        try:
-            found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
-        except ModelError:
-            found = {key: (False, float(_target_rate(rates, *key))) for key in subspaces}
-        location, name = max(found, key=lambda key: found[key])
-        return surgery.CarrySite(
-            location.layer, location.site, subspaces.get((location, name)) or self._mended(location, name)
+        Raises the errors of `pairs.contrast`.
+        """
+        self.subject, self.batch_size, self._examples = subject, batch_size, examples
+        contrast = pairs.contrast(subject)
+        self.contrast, of_B = contrast, contrast.pair_B.numpy()
+        known = np.unique(of_B)
+        half = len(known) // 2 or 1
+        parts = (known[:half], known[half:] if len(known) > 1 else known)
+        self.discovery_pairs, self.pairs = (
+            contrast.part(np.flatnonzero(np.isin(of_B, some)).tolist()) for some in parts
         )
-
-    def _mended(self, location: interchange.Location, name: str) -> Subspace:
-        asked = self.config.sums
-        train, _ = interchange.pairs_for(asked.trained, self.column, asked.pairs, asked.pairs, self.seed)
-        stream_ND, carry_N = interchange.labelled_streams(self.subject, train, location, self.batch_size)
-        basis_DR = self.evidence[location, name.removesuffix(illusion.MENDED)].mended_DR
-        return Subspace.of(basis_DR.to(stream_ND), stream_ND, carry_N)
+        self.edge_pairs, self.edge_test_pairs = (
+            contrast.part(np.flatnonzero(np.isin(of_B, some[:EDGE_PAIRS])).tolist()) for some in parts
+        )
 
     @property
     def facts(self) -> list[str]:
-        """What a reader of the page should know about the model and the sums."""
-        asked = self.config.sums
-        digits = ", ".join(map(str, asked.lengths))
+        """What a reader of the page should know about the model and the pairs."""
+        subject, (found, tested) = self.subject, (len(side) // 2 for side in (self.discovery_pairs, self.pairs))
         return [
-            f"{self.subject.layers} layers of {self.subject.heads} heads, width {self.subject.width}",
-            f"{asked.per_length} sums ({asked.stratum}) at each of {digits} digits; {asked.pairs} pairs of sums",
-            f"Instruments of one length ask sums of {asked.trained} digits, about column {asked.column} (0: the ones)",
-            "A claim needs a causal effect and its controls: probes, attention, lenses and attributions are only hints",
+            f"{subject.layers} layers of {subject.heads} heads, width {subject.width}",
+            f"{found} pairs to find components, {tested} others to measure them; each in both directions",
+            f"Roles of tokens: {', '.join(self.contrast.places)}",
         ]
 
     @torch.inference_mode()
     def attention(self, heads: Sequence[Component] = ()) -> list[tuple[str, list[str], list[str], np.ndarray]]:
-        """For a few sums: a title, the tokens, the names of the heads, and their patterns (H, T, T). `heads`: all heads
-        of the last layer if not given."""
-        last = self.subject.layers - 1
-        heads = heads or [one for one in self.subject.components if one.kind == "head" and one.layer == last]
-        names = [f"blocks.{head.layer}.attn.hook_pattern" for head in heads]
-        shown = []
-        for row in range(min(self.config.examples, len(self.trained))):
-            sums = self.subject.sums([self.trained.numbers[row]])
-            tokens = [f"{word} " for word in self.subject.writer.words(sums.tokens_BT[0].tolist())]
-            _, found = self.subject.activations(sums, sorted(set(names)))
-            patterns = [found[name][0, head.head] for name, head in zip(names, heads, strict=True)]
-            a, b = sums.numbers[0]
-            shown.append((f"{a} + {b}", tokens, list(map(str, heads)), torch.stack(patterns).float().cpu().numpy()))
-        return shown
+        """The attention of heads to a few bases; see `patterns`."""
+        asked = self.contrast.base
+        return [patterns(self.subject, asked.part([row]), heads) for row in range(min(self._examples, len(asked)))]
 
 
-def _target_rate(rates: Measured, location: interchange.Location, subspace: str) -> np.ndarray:
-    labels = {**location._asdict(), "subspace": subspace, "change": "interchange", "direction": "both"}
-    return rates.at(**labels, outcome="target").value
+EDGE_PAIRS = 16
+"""Number of pairs on which edges are attributed."""
 
 
-def _alignment(session: Session) -> list[Measured]:
-    by_place = alignment.alignment(session.subject, session.by_length, "place", session.batch_size)
-    by_left = alignment.alignment(session.subject, session.by_length, "left", session.batch_size)
-    return [*by_place, by_left.attention._replace(name="alignment counted from the left: attention")]
+@torch.inference_mode()
+def patterns(subject: Subject, asked: Any, heads: Sequence[Component]) -> tuple[str, list[str], list[str], np.ndarray]:
+    """For one prompt: its text, its tokens, the names of the heads, and their patterns (H, T, T). All heads of the last
+    layer if no heads are given."""
+    last = subject.layers - 1
+    heads = heads or [one for one in subject.components if one.kind == "head" and one.layer == last]
+    names = [f"blocks.{head.layer}.attn.hook_pattern" for head in heads]
+    tokens = [f"{word} " for word in subject.writer.words(asked.tokens_BT[0].tolist())]
+    _, found = subject.activations(asked, sorted(set(names)))
+    patterns = [found[name][0, head.head] for name, head in zip(names, heads, strict=True)]
+    return "".join(tokens), tokens, list(map(str, heads)), torch.stack(patterns).float().cpu().numpy()
+
+
+def strongest_heads(session: Session, count: int) -> list[Component]:
+    """The heads with the largest effects on the discovery pairs."""
+    strongest = np.argsort(-head_effects(session), axis=None, kind="stable")[:count]
+    return [Component("head", *divmod(int(index), session.subject.heads)) for index in strongest]
+
+
+def head_effects(session: Session) -> np.ndarray:
+    """The effect of patching each head at all tokens on the discovery pairs, (layers, heads): the larger one of the
+    directions. It is measured once in a session."""
+    found = vars(session).get("_head_effects")
+    if found is None:
+        effect = patching.patch_heads(session.subject, session.discovery_pairs).effect
+        found = vars(session)["_head_effects"] = max_abs_over_directions(effect.value)[..., 0]
+    return found
+
+
+def coarse_places(session: Session) -> Sequence[str]:
+    """The roles without those of single digits."""
+    places = session.pairs.contrast(session.subject).places
+    return [place for place in places if not place.startswith(_COARSE)] or [LAST]
+
+
+def _competence(session: Session) -> list[Measured]:
+    answered = Answered(session.subject, session.pairs).run(session.batch_size)
+    right = answered.by_direction(answered.right_B.astype(float))
+    gap = answered.by_direction(answered.clean_B - answered.corrupt_B)
+    return [
+        Measured.share("pairs answered right", answered.directions, right),
+        Measured.mean("metric of the source - metric of the base", answered.directions, gap),
+    ]
 
 
 def _ablation(session: Session) -> list[Measured]:
     groups = [(one,) for one in session.subject.components]
     found = []
     for replacement in ("mean", "resample"):
-        lost = ablation.ablate(session.subject, session.same_layout, groups, replacement, "queries", session.batch_size)
-        found += [part._replace(name=f"{part.name} ({replacement} ablation)") for part in lost]
+        left = ablation.ablate(session.subject, session.pairs, groups, replacement)
+        found += [part._replace(name=f"{part.name} ({replacement} ablation)") for part in left]
     return found
 
 
 def _patching(session: Session) -> list[Measured]:
-    """All heads at all tokens; then the heads that were strongest on the discovery pairs, token by token and in
-    pairs, because a large model has too many heads for that."""
+    """All heads at all tokens; then the heads that were strongest on the discovery pairs, role by role and in pairs,
+    because a large model has too many heads for that."""
     subject, pairs = session.subject, session.pairs
     heads = patching.patch_heads(subject, pairs)
-    strongest = session.strongest_heads(_STRONGEST)
-    axes = {"head": list(map(str, strongest)), "place": patching.PLACES}
-    patches = [patching.Patch((head,), place) for head in strongest for place in patching.PLACES]
+    strongest, places = strongest_heads(session, STRONGEST), coarse_places(session)
+    axes = {"head": list(map(str, strongest)), "place": places}
+    patches = [patching.Patch((head,), place) for head in strongest for place in places]
     return [
         *heads,
         patching.patch(subject, pairs, patches, patching.STRONGEST, axes).effect,
         patching.patch_head_pairs(subject, pairs, strongest).effect,
-        patching.patch_mlps(subject, pairs, (patching.EVERYWHERE, "q_k-1", "q_k")).effect,
-        patching.patch_residuals(subject, pairs, sites=("post",)).effect,
+        patching.patch_mlps(subject, pairs, (EVERYWHERE, LAST)).effect,
+        patching.patch_residuals(subject, pairs, places, sites=("post",)).effect,
     ]
+
+
+def _groups(session: Session) -> list[Measured]:
+    """A group is found on the discovery pairs, and measured on the others."""
+    group = groups.find(session.subject, session.discovery_pairs)
+    return [groups.measure(session.subject, session.pairs, group)]
+
+
+def _inputs(session: Session) -> list[Measured]:
+    return [one.effect for one in patching.patch_inputs(session.subject, session.pairs).values()]
+
+
+def _attribution(session: Session) -> list[Measured]:
+    return [*attribution.screen(session.subject, session.pairs, coarse_places(session))]
+
+
+def _atp_star(session: Session) -> list[Measured]:
+    return [*atp_star.atp_star(session.subject, session.pairs)]
 
 
 def _path_patching(session: Session) -> list[Measured]:
     """Paths from the heads and MLPs that have the largest effects on the discovery pairs."""
     subject = session.subject
-    by_mlp = patching.patch_mlps(subject, session.discovery_pairs, (patching.EVERYWHERE,)).effect.value
+    by_mlp = patching.patch_mlps(subject, session.discovery_pairs, (EVERYWHERE,)).effect.value
     mlps = [Component("mlp", layer) for layer in range(subject.layers)]
     effects = dict(zip(mlps, max_abs_over_directions(by_mlp)[:, 0], strict=True))
-    effects |= {Component("head", *index): effect for index, effect in np.ndenumerate(session.head_effects)}
-    senders = sorted(effects, key=lambda one: -effects[one])[:_STRONGEST]
+    effects |= {Component("head", *index): effect for index, effect in np.ndenumerate(head_effects(session))}
+    senders = sorted(effects, key=lambda one: -effects[one])[:STRONGEST]
     return [*path_patching.patch_paths(subject, session.pairs, senders, path_patching.receivers(subject))]
-
-
-def _head_contents(session: Session) -> list[Measured]:
-    """The contents of the heads that have the largest effects on the discovery pairs. Directions are learned on half of
-    the sums, and measured on the other half."""
-    subject, heads, half = session.subject, session.strongest_heads(_OPENED), len(session.probed) // 2
-    train, test = session.probed.part(slice(0, half)), session.probed.part(slice(half, None))
-    found = head_contents.contents(subject, heads, [session.column], train, test, session.batch_size)
-    directions = {head: found.directions[head, session.column] for head in heads}
-    effect = head_contents.exchange(subject, session.pairs, directions, session.batch_size).effect
-    return [found.explained, found.steps, effect, found.lead, found.nested]
-
-
-def _probes(session: Session) -> list[Measured]:
-    columns = range(session.config.sums.trained)
-    found = probes.probe(session.subject, session.probed, columns=columns, batch_size=session.batch_size)
-    return [part._replace(name=f"probe: {part.name.replace('_', ' ')}") for part in found]
-
-
-def _illusion(session: Session) -> list[Measured]:
-    claims = [one.claim for one in session.evidence.values()]
-    return [illusion.as_measured(claims, session.config.sums.pairs)]
-
-
-def _surgery(session: Session) -> list[Measured]:
-    aligned = alignment.one_hot(session.aligned)
-    return [*surgery.surgery(session.subject, session.by_length, aligned, session.carry, session.batch_size)]
-
-
-def _fourier(session: Session) -> list[Measured]:
-    subject, sums = session.subject, session.trained
-    removed = fourier.remove_periods(subject, sums, batch_size=session.batch_size)
-    return [fourier.embedding_power(subject), fourier.residual_power(subject, sums), *removed]
-
-
-def _helix(session: Session) -> list[Measured]:
-    return [*helix.helix(
-        session.subject, session.probed, session.unprobed, session.column,
-        layers=session.few_layers, batch_size=session.batch_size, seed=session.seed,
-    )]  # fmt: skip
-
-
-def _heuristics(session: Session) -> list[Measured]:
-    found = heuristics.heuristics(
-        session.subject, session.probed, session.column, batch_size=session.batch_size, seed=session.seed
-    )
-    return [found.matched, found.by_family, found.digits]
 
 
 def _edges(session: Session) -> list[Measured]:
     """Circuits are tested on other pairs than those on which they were found."""
     found = edges.attributed(session.subject, session.edge_pairs, steps=_STEPS, along_path=True)
-    other_pairs = session.pairs_of(_EDGE_PAIRS, 1)
     scores_UR = max_abs_over_directions(found.effect.value)
-    return [found.effect, edges.curve(session.subject, other_pairs, scores_UR).faithfulness, found.flow]
+    curve = edges.curve(session.subject, session.edge_test_pairs, scores_UR).faithfulness
+    return [found.effect, curve, found.flow]
 
 
-INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
-    "competence": lambda session: surgery.vanilla(session.subject, session.by_length, session.batch_size),
-    "alignment": _alignment,
-    "destinations": lambda session: [*alignment.destinations(session.subject, session.by_length, session.batch_size)],
-    "ablation": _ablation,
+def _interchange(session: Session) -> list[Measured]:
+    subject = session.subject
+    layers = range(0, subject.layers, -(-subject.layers // FEW_LAYERS))
+    locations = [interchange.Location(layer, "post") for layer in layers]
+    both = session.pairs
+    return [interchange.interchange(subject, both, locations, batch_size=session.batch_size)]
+
+
+def _steering(session: Session) -> list[Measured]:
+    layers = range(0, session.subject.layers, -(-session.subject.layers // FEW_LAYERS))
+    return [steering.steer(session.subject, session.pairs, layers, batch_size=session.batch_size)]
+
+
+def _logit_lens(session: Session) -> list[Measured]:
+    return [*lenses.logit_lens(session.subject, session.pairs, batch_size=session.batch_size)]
+
+
+def _logit_attribution(session: Session) -> list[Measured]:
+    return [lenses.direct_attribution(session.subject, session.pairs, batch_size=session.batch_size)]
+
+
+INSTRUMENTS: Mapping[str, Callable[[Any], list[Measured]]] = {
+    "competence": _competence,
     "patching": _patching,
-    "attribution": lambda session: [*attribution.screen(session.subject, session.pairs)],
+    "groups": _groups,
+    "inputs": _inputs,
+    "attribution": _attribution,
+    "atp_star": _atp_star,
     "path_patching": _path_patching,
     "edges": _edges,
-    "head_contents": _head_contents,
-    "probes": _probes,
-    "interchange": lambda session: [session.interchanged.rates],
-    "illusion": _illusion,
-    "logit_lens": lambda session: [*lenses.logit_lens(session.subject, session.trained, batch_size=session.batch_size)],
-    "logit_attribution": lambda session: [
-        lenses.direct_attribution(session.subject, session.trained, batch_size=session.batch_size)
-    ],
-    "fourier": _fourier,
-    "helix": _helix,
-    "heuristics": _heuristics,
-    "surgery": _surgery,
+    "ablation": _ablation,
+    "interchange": _interchange,
+    "steering": _steering,
+    "logit_lens": _logit_lens,
+    "logit_attribution": _logit_attribution,
 }
+
+
+def session_of(subject: Subject, config: ProbeConfig) -> Any:
+    """The session of a config with pairs. Raises the errors of `task_pairs`, `PromptPairs.file` and
+    `ContrastSession`."""
+    asked = config.pairs
+    assert asked is not None
+    if asked.file:
+        pairs: Contrasting = PromptPairs.file(asked.file, roles=asked.roles, read=asked.read)
+    else:
+        pairs = task_pairs(asked.task, asked.change, asked.length, asked.count, config.seed, asked.right)
+    return ContrastSession(subject, pairs, config.batch_size, config.examples)

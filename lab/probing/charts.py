@@ -11,6 +11,8 @@ from lab.numbers.statistics import Estimate
 
 _GROWING = ((0, "#ffffff"), (1, "#0a6ebd"))
 _DIVERGING = ((0, "#c0392b"), (0.5, "#ffffff"), (1, "#0a6ebd"))
+_NOTHING = 0.005
+"""What two decimals show as nothing."""
 _LARGER = 10
 """Arrays whose largest values differ by a larger factor do not share a scale."""
 
@@ -179,4 +181,5 @@ def _cell(value: float, low: float, high: float) -> Entry:
     if np.isnan(value):
         return NOT_MEASURED
     known = not np.isnan(low)
+    value, low, high = (0.0 if abs(one) < _NOTHING else one for one in (value, low, high))  # not "-0.00"
     return Shown(Estimate(value, low, high, 0), "{:.2f} ({:.2f}-{:.2f})", 1) if known else f"{value:.2f}"

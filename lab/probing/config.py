@@ -1,8 +1,9 @@
-"""The config of `lab.probe`: a model, the sums that it is asked, and the instruments. Does not import torch."""
+"""The config of `lab.probe`: a model, the sums or pairs that it is asked, and the instruments. Does not import
+torch."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import yaml
 from pydantic import Field, field_validator, model_validator
@@ -11,7 +12,12 @@ from lab.config.schema import LONGEST, DigitCounts, RunConfig, Section
 
 COMPETENCE = "competence"
 """The instrument that every probing run begins with."""
-LOOK_FOR: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("instruments.yaml").read_text(encoding="utf-8"))
+_HERE = Path(__file__).parent
+_ANY, _SUMS = (
+    yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in (_HERE / "instruments.yaml", _HERE / "addition/instruments.yaml")
+)
+LOOK_FOR: Mapping[str, str] = _ANY | _SUMS
 """Every instrument by name, and what to look for in its figures."""
 if TYPE_CHECKING:
     Instrument = str
@@ -49,6 +55,39 @@ class SumsConfig(Section):
         return self
 
 
+class PairsConfig(Section):
+    """Pairs of prompts: problems of a task whose numbers differ in one thing, or a file of one's own."""
+
+    task: str = ""
+    """The key of a number task, such as max_float."""
+    change: Literal["first", "middle", "last", "comparison", "order", "point"] = "first"
+    """What differs: one digit, so that the answer changes at its first token, in the middle, or at its last token
+    alone; one digit, so that the other number becomes the larger one; the order of the numbers; or where the point
+    is."""
+    length: int = Field(default=3, ge=1, le=LONGEST)
+    """How many digits the longest part of the longest number has."""
+    count: int = Field(default=32, ge=2)
+    """Number of pairs. Components are chosen on one half, and measured on the other."""
+    template: str = ""
+    """How a pretrained model is asked for a problem of the task, such as "max({a}, {b}) = "; NUPA's prompt if empty."""
+    right: Literal["first", "likelier"] = "first"
+    """When a pair of a task counts as answered right: if each answer is the most likely of all tokens, or is likelier
+    than the other one. Pairs that are answered wrong are left out."""
+    file: str = ""
+    """A file of pairs, .jsonl or .csv, with the fields base, source, base_answer and source_answer."""
+    roles: str = ""
+    """A regular expression with named groups for the file's prompts: the tokens of a group have its name as their role.
+    """
+    read: Literal["whole", "first"] = "whole"
+    """Whether the answers in the file must be one token each, or are read at the first token at which they differ."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if bool(self.task) == bool(self.file):
+            raise ValueError("give a task, such as max_float, or a file of pairs")
+        return self
+
+
 class ProbeConfig(RunConfig):
     COMMAND = "probe"
     SMOKE = ("sums.per_length=8", "sums.pairs=8", "sums.probed=64", "examples=1")
@@ -58,13 +97,31 @@ class ProbeConfig(RunConfig):
     instruments: list[Instrument] = Field(default=["alignment", "destinations", "interchange", "illusion", "surgery"])
     """The instruments, in the order in which they measure."""
     sums: SumsConfig = SumsConfig()
+    pairs: PairsConfig | None = None
+    """Pairs of prompts to measure with instead of sums."""
     batch_size: int = Field(default=64, ge=1)
     """Sums per forward pass."""
     examples: int = Field(default=2, ge=0)
     """Number of sums whose attention patterns are shown on the page."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _instruments_of_pairs(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("pairs") and "instruments" not in given:
+            return {**given, "instruments": ["patching", "attribution", "logit_lens"]}
+        return given
+
+    @model_validator(mode="after")
+    def _sums_for_instruments_of_sums(self) -> Self:
+        wrong = [name for name in self.instruments if name in _SUMS] if self.pairs else []
+        if wrong:
+            raise ValueError(f"instruments: {', '.join(wrong)} take sums and no pairs; leave pairs out, or them")
+        return self
+
     @model_validator(mode="after")
     def _columns_whose_digits_vary(self) -> Self:
+        if self.pairs:
+            return self
         wanting = [name for name in self.instruments if name in ("interchange", "illusion", "surgery", "helix")]
         if wanting and self.sums.column > self.sums.trained - 2:
             raise ValueError(

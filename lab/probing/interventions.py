@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from lab.probing.addition.positions import Sums
+from lab.probing.batching import batches
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Site
-from lab.probing.positions import Sums, batches
 
 Change: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 

@@ -20,7 +20,10 @@ from torch import nn
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-_NAME = "lab_live_patterns"
+from lab.parts.watching import WATCH, watched_attention
+
+WATCHED = "lab_watched"
+"""The name of attention whose weights are watched (lab/parts/watching.py), for `set_attn_implementation`."""
 _DROPOUT = "attn_dropout"
 
 
@@ -37,13 +40,13 @@ def make_live(model: Any, attentions: Iterable[Any]) -> None:
         if isinstance(dropout, nn.Module):
             dropout.register_forward_hook(partial(_dropped_out, point=attention.hook_pattern))
         elif interface:
-            vars(attention.original_component)[_NAME] = attention.hook_pattern
+            vars(attention.original_component)[WATCH] = attention.hook_pattern
         else:
             continue
         # otherwise the hook would be called once more, for weights that the model returns
         vars(attention)["_fire_post_hoc_hook"] = partial(_only_others, attention._fire_post_hoc_hook)
     if interface:
-        model.set_attn_implementation(_NAME)
+        model.set_attn_implementation(WATCHED)
 
 
 def _dropped_out(module: nn.Module, given: Any, pattern_BHQK: torch.Tensor, point: nn.Module) -> torch.Tensor:
@@ -63,17 +66,10 @@ def _attention(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention as transformers' "eager" computes it, (B, Q, H, Z), with a hook on the weights. It returns no weights:
-    the bridge would call the hook again."""
-    groups = query_BHQZ.shape[1] // key.shape[1]
-    key_BHKZ, value_BHKZ = (states.repeat_interleave(groups, 1) for states in (key, value))
+    """Softmax attention whose weights are watched. It returns no weights: the bridge would call the hook again."""
     scale = query_BHQZ.shape[-1] ** -0.5 if scaling is None else scaling
-    scores_BHQK = query_BHQZ @ key_BHKZ.transpose(2, 3) * scale
-    if attention_mask is not None:
-        scores_BHQK = scores_BHQK + attention_mask[..., : scores_BHQK.shape[-1]]
-    pattern_BHQK = scores_BHQK.softmax(-1, dtype=torch.float32).to(query_BHQZ.dtype)
-    return (vars(module)[_NAME](pattern_BHQK) @ value_BHKZ).transpose(1, 2).contiguous(), None
+    return watched_attention(module, query_BHQZ, key, value, attention_mask, scale), None
 
 
-AttentionInterface.register(_NAME, _attention)
-AttentionMaskInterface.register(_NAME, eager_mask)
+AttentionInterface.register(WATCHED, _attention)
+AttentionMaskInterface.register(WATCHED, eager_mask)

@@ -51,9 +51,8 @@ def opened(config: LocalEngineConfig) -> tuple[TwoReadingsEngine, str] | None:
     folder = Path(sources.resolve(config.model.name))
     if not saving.is_saved(folder):
         return None
-    for key in ("far_at_most", "clip_distance", "spacing"):
-        if getattr(config, key):
-            raise ConfigError(f"{key} does not go with a model of two readings: leave it out")
+    for kind in config.parts:
+        raise ConfigError(f"parts.{kind} does not go with a model of two readings: leave it out")
     if config.model.quantization != "none" or config.model.device == "cuda":
         raise ModelError(f"{config.model.name}: a model of two readings runs on the CPU, without quantization")
     readings = saving.load(folder, config.model.dtype)

@@ -1,28 +1,23 @@
-"""The findings: pages below experiments/findings/, each with front matter that says what was found, and on what.
+"""The findings: folders of experiments/, each with a page whose front matter says what was found, and on what.
 
-experiments/findings/<slug>/README.md      front matter between two lines of ---, then the page
+experiments/<slug>/README.md      front matter between two lines of ---, then the page
+experiments/<slug>/results.csv    what was measured; figure.svg is drawn from it
 """
 
 import re
-import shutil
 from datetime import date
-from html import escape
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
-from urllib.parse import quote
 
 import yaml
-from markdown_it import MarkdownIt
 from pydantic import AfterValidator, Field, ValidationError
 
 from lab.config.schema import Section
 from lab.errors import RunError, mistakes
 
 _PAGE = re.compile(r"\A---\n(.*?\n)---\n(.*)\Z", re.DOTALL)
-_TITLE_OR_IMAGE = re.compile(r"^(?:# F-|!\[).*$", re.MULTILINE)
-_LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)[^)]*\)")
-_HEADING = re.compile(r"^##(?= )", re.MULTILINE)
-_TEXT = MarkdownIt("js-default", {"html": False, "linkify": False})
+_SLOT = re.compile(r"<!--.*?-->")
+"""The marks around the numbers that are computed from the data (experiments/rendering/)."""
 
 Group = Literal["length", "pretrained", "circuits", "tokens and formats", "rules", "adders", "speed"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -54,8 +49,8 @@ class Finding(Section):
     device: str
     date: date
     commands: Annotated[list[str], Field(min_length=1)]
-    artefacts: Annotated[list[str], Field(min_length=1)]
-    """Files that contain or produce the evidence, relative to the root of the repository."""
+    artefacts: list[str] = Field(default_factory=list)
+    """Files outside the page's folder that contain or produce the evidence, relative to the root of the repository."""
     headline: str
     """The key figure."""
 
@@ -72,7 +67,7 @@ class Page(NamedTuple):
 def read(path: Path) -> Page:
     """The page at `path`. Raises `RunError` with a line for each problem if its front matter cannot be used."""
     try:
-        parts = _PAGE.match(path.read_text(encoding="utf-8"))
+        parts = _PAGE.match(_SLOT.sub("", path.read_text(encoding="utf-8")))
         if not parts:
             raise RunError(f"{path}: should begin with front matter between two lines of ---")
         return Page(path, Finding.model_validate(yaml.safe_load(parts[1])), parts[2])
@@ -84,58 +79,10 @@ def read(path: Path) -> Page:
 
 def findings(folder: Path) -> list[Page]:
     """The findings below `folder`, sorted by group and id. Raises `RunError` as `read` does."""
-    pages = [read(path) for path in folder.glob("findings/*/README.md")]
+    pages = [read(path) for path in folder.glob("*/README.md") if _is_finding(path)]
     return sorted(pages, key=lambda page: (GROUPS.index(page.finding.group), page.finding.id))
 
 
-class Article(NamedTuple):
-    """A finding as the report shows it."""
-
-    finding: Finding
-    text: str
-    """HTML of the page, without its heading and images."""
-    figures: list[str]
-    """File names in the site's folder experiments/."""
-    tables: list[tuple[str, str]]
-    """(file name, HTML) for each result table among the finding's artefacts."""
-    sources: list[tuple[str, str]]
-    """(file name, text) for each program among the artefacts in results folders."""
-
-
-def entries(folder: Path, site: Path) -> list[Article]:
-    """The findings below `folder`, whose figures are copied to `site`/experiments. HTML in a page is shown as text.
-
-    Raises `RunError` as `read` does.
-    """
-    return [_entry(page, folder.parent, site) for page in findings(folder)]
-
-
-def _entry(page: Page, root: Path, site: Path) -> Article:
-    results = [root / name for name in page.finding.artefacts if "/results/" in name]
-    results = [path for path in results if path.is_file()]
-    figures = [path for path in results if path.suffix == ".png"]
-    for path in figures:
-        (site / "experiments").mkdir(exist_ok=True)
-        shutil.copyfile(path, site / "experiments" / path.name)
-    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in results if path.suffix != ".png"}
-    return Article(
-        page.finding,
-        _named(page.finding.id, _rendered(page.body)),
-        [quote(path.name) for path in figures],
-        [(path.name, _named(path.name, _TEXT.render(text))) for path, text in texts.items() if path.suffix == ".md"],
-        [(path.name, text) for path, text in texts.items() if path.suffix == ".py"],
-    )
-
-
-def _named(name: str, html: str) -> str:
-    """The HTML, with tables that scroll if they are wide and have the headings and names that screen readers need."""
-    wide = f'<div class="wide" tabindex="0" role="region" aria-label="{escape(name)}">'
-    html = re.sub(r"<th(?=[ >])", '<th scope="col"', html)
-    html = html.replace("<table>", f'{wide}<table><caption class="hidden">{escape(name)}</caption>')
-    return html.replace("</table>", "</table></div>")
-
-
-def _rendered(body: str) -> str:
-    """A page's HTML: headings two levels deeper; its title, images and links to files are left out."""
-    text = _LINK.sub(r"\1", _TITLE_OR_IMAGE.sub("", body))
-    return _TEXT.render(_HEADING.sub("####", text))
+def _is_finding(page: Path) -> bool:
+    """Whether a page has front matter; other folders are no findings yet."""
+    return page.read_text(encoding="utf-8", errors="replace").startswith("---\n")

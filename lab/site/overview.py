@@ -7,22 +7,21 @@ lengths, the lengths beyond, or the answers before or after fine-tuning.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from lab.config.schema import RunConfig
+from lab.drawing.tables import percent
 from lab.numbers.statistics import Estimate, pooled, seeds_proportion
-from lab.numbers.tasks import TASKS
 from lab.site.gather import Record
 from lab.site.series import SUMS, Series
 
 Scores = Mapping[str, Estimate]
 
-MOSTLY = 0.5
-"""A run masters a length if the interval of its exact match there lies entirely above this."""
 
-
-class Row(NamedTuple):
+@dataclass
+class Row:
     """A run in the overview."""
 
     number: int
@@ -32,6 +31,19 @@ class Row(NamedTuple):
     minutes: float | None
     """Minutes of training, over all starts of the run; None if it trained nothing."""
     scores: Scores
+    series: list[tuple[str, int]] = field(default_factory=list)
+    """The label of each series, and in how many tasks it has scores by range."""
+    sets: list[tuple[Any, ...]] = field(default_factory=list)
+    """Of each file of samples: its label, its folder, its number of samples and the digest of its problems."""
+    trained: bool = False
+    """Whether there are training curves."""
+
+    def shown(self) -> dict[str, Any]:
+        """What the page knows of a run before it opens it."""
+        record, seed = self.record, self.record.config.get("seed")
+        facts = {key: getattr(self, key) for key in ("number", "ended", "minutes", "series", "sets", "trained")}
+        facts |= {key: getattr(record, key) for key in ("name", "command", "model", "status", "notes")}
+        return {**facts, "seed": seed if isinstance(seed, int) else None, "scores": _shown(self.scores)}
 
 
 class Fold(NamedTuple):
@@ -41,24 +53,22 @@ class Fold(NamedTuple):
     rows: list[Row]
     scores: Scores
 
-
-class Best(NamedTuple):
-    """The run that masters the longest numbers in a family of tasks, and its score at that length."""
-
-    family: str
-    number: int
-    run: str
-    task: str
-    digits: int
-    estimate: Estimate
+    def shown(self) -> dict[str, Any]:
+        """The row, with those of its runs."""
+        return {"name": self.name, "runs": [one.shown() for one in self.rows], "scores": _shown(self.scores)}
 
 
-def row(number: int, record: Record, found: Sequence[Series]) -> Row:
-    """The row of a run."""
+def row(number: int, record: Record, found: Sequence[Series], sets: Sequence[tuple[Any, ...]] = ()) -> Row:
+    """The row of a run with these series and sets of samples."""
     scored: Scores = {}
     with record.noting("summary.json"):
         scored = scores(record, found)
-    return Row(number, record, _ended(record), _minutes(record), scored)
+    heads = [(one.label, len(one.ranges)) for one in found if one.ranges or one.lengths]
+    return Row(number, record, _ended(record), _minutes(record), scored, heads, list(sets))
+
+
+def _shown(scores: Scores) -> list[list[Any]]:
+    return [[label, found.value, str(percent(found))] for label, found in scores.items()]
 
 
 def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
@@ -95,36 +105,6 @@ def fold(rows: Sequence[Row]) -> list[Fold]:
         )
         for members in sorted(folded, key=lambda members: members[0].number)
     ]
-
-
-def best(found: Iterable[tuple[Row, Sequence[Series]]]) -> list[Best]:
-    """For each family of tasks, the run that masters the greatest length.
-
-    If no run masters any length, it is the run whose exact match at some length has the highest lower bound.
-    """
-    entries = [entry for one, series in found if one.record.status != "damaged" for entry in _entries(one, series)]
-    leading: dict[str, Best] = {}
-    for entry in entries:
-        if entry.family not in leading or _standing(entry) > _standing(leading[entry.family]):
-            leading[entry.family] = entry
-    return sorted(leading.values(), key=lambda entry: (*_standing(entry), entry.family), reverse=True)
-
-
-def _standing(entry: Best) -> tuple[int, float]:
-    return (entry.digits if entry.estimate.low > MOSTLY else 0), entry.estimate.low
-
-
-def _entries(one: Row, found: Sequence[Series]) -> Iterable[Best]:
-    for series in found:
-        for task, lengths in series.lengths.items():
-            for digits, cell in lengths.items():
-                if estimate := _pooled([cell]):
-                    yield Best(_family(task), one.number, series.label, task, int(digits), estimate)
-
-
-def _family(task: str) -> str:
-    name = TASKS[task].name if task in TASKS else SUMS.get(task, task)
-    return name.removesuffix("_easy").removesuffix("_hard").replace("_", " ")
 
 
 def _parts(one: Series) -> dict[str, list[dict[str, Any]]]:

@@ -1,6 +1,7 @@
 """The page of one run: its result, tables, figures and error, and how it was run."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from lab.errors import RunError
 from lab.runs import leaves
 from lab.site.gather import Record
 from lab.site.overview import Scores
-from lab.site.scripts import write_script
 from lab.sweeping.processes import last_lines
 
 _TABLES = MarkdownIt("zero").enable("table")
@@ -26,20 +26,32 @@ LARGEST_TABLE = 200_000
 PICTURES = (".png", ".svg")
 
 
-def write(name: str, record: Record, scores: Scores, folder: Path) -> None:
-    """Writes the side file `folder`/<name>/run.js, and copies the run's figures to `folder`/<name>/figures."""
-    said = {
+def of(name: str, record: Record, scores: Scores, folder: Path) -> dict[str, Any]:
+    """What the page of a run shows. Copies the run's figures to `folder`/<name>/figures, and a probe's own page."""
+    probed = record.run.path / "page.html"
+    if probed.is_file():
+        linked(probed, folder / name / "page.html")
+    return {
         "found": _found(record),
         "scores": [[label, str(percent(found)), found.n] for label, found in scores.items()],
         "error": _error(record),
         "tables": _tables(record),
         "figures": _figures(name, record, folder),
+        "page": f"{name}/page.html" if probed.is_file() else None,
         "config": record.config_text,
         "settings": {key: _shown(value) for key, value in leaves(record.config) if key},
         "command": _text(record.run.path / "command.txt"),
         "environment": _text(record.run.path / "environment.json"),
     }
-    write_script(f"{name}/run", said, folder)
+
+
+def linked(source: Path, to: Path) -> None:
+    """A copy that takes no space where the file system has hard links; a run replaces its files as a whole."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, to)
+    except OSError:
+        shutil.copyfile(source, to)
 
 
 def _found(record: Record) -> list[str]:
@@ -97,6 +109,5 @@ def _figures(name: str, record: Record, folder: Path) -> list[str]:
     found = sorted(files, key=lambda path: (path.stem != "exact_match", path.stem, path.suffix))
     pictures = list({path.stem: path for path in reversed(found) if path.suffix in PICTURES}.values())[::-1]
     for path in pictures:
-        (folder / name / "figures").mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, folder / name / "figures" / path.name)
+        linked(path, folder / name / "figures" / path.name)
     return [f"{name}/figures/{quote(path.name)}" for path in pictures]

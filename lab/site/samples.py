@@ -1,26 +1,21 @@
-"""Writes the samples of a run as side files: a directory of all samples, and chunks of up to 200, which are loaded on
-demand.
+"""Writes the samples of a run as side files: a directory of all samples, and chunks, which are loaded on demand.
 
-The directory has the task, length and outcome of each sample, with one character for an outcome, so that hundreds of
-thousands of samples can be filtered without loading them. A text of more than LONG characters is shortened in its
-chunk, and is complete in a file of its own.
+The directory has the task, length and outcome of each sample, with one character for an outcome, so that a million
+samples can be filtered without loading them. A chunk has the samples as the run recorded them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.benchmarks.nupa import summary
-from lab.numbers.representations import Integer, Representation, split_parts
-from lab.numbers.tasks import TASKS
+from lab.drawing.tables import counted
 from lab.numbers.taxonomy import INTEGER, classify
 from lab.numbers.taxonomy import OUTCOMES as OUTCOMES_OF_SUMS
-from lab.site.scripts import write_script
-from lab.site.series import SUMS
-from lab.text.answers import ALL_READINGS
+from lab.site.scripts import as_json, write_literal, write_script
 
 Sample = Mapping[str, Any]
 
@@ -37,32 +32,23 @@ OUTCOMES = {
 }
 assert set(OUTCOMES_OF_SUMS) <= set(OUTCOMES)
 
-CHUNK = 200
-CHUNK_CHARACTERS = 1_000_000
-LONG = 10_000
-KEPT = 2_000
-"""The number of characters of such a long text that its chunk contains."""
-FACT = 300
-"""The maximum number of characters in a fact, such as an operand."""
-
-_TOLD = {"index", "task", "task_key", "representation", "length", "digits", "prompt", "text", "reasoning", "answer"}
-_TOLD |= {*ALL_READINGS, "outcome", "given", "exact_match", "asked", "success", "digit_match", "dlength", "api_error"}
-_TOLD |= {"error", "model"}
-"""Fields that have a place of their own on a card; the other fields are its facts."""
+CHUNK_CHARACTERS = 200_000
+"""A chunk ends with the sample that makes it longer than this."""
 
 
-class Alignment(NamedTuple):
-    """The digits of the right answer and of a given one, aligned in columns; a blank stands for a missing digit."""
+class Written(NamedTuple):
+    """What the page knows of a set of samples without loading it."""
 
-    truth: str
-    given: str
+    n: int
+    problems: str
+    """The digest of the problems."""
+    outcomes: dict[str, dict[int, dict[str, int]]]
+    """How often each outcome occurred, by task and length."""
+    notes: list[str]
 
 
-def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") -> dict[str, Any] | None:
-    """Writes the samples below `folder`/`name`, and returns what the page should know; None if there are no samples.
-
-    The page should know n, the digest of the problems, how many questions failed at the endpoint, the outcomes by task
-    and length, and how many records were not samples.
+def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") -> Written | None:
+    """Writes the samples below `folder`/`name`; None if there are none.
 
     Args:
         name: the name of the side files.
@@ -75,32 +61,34 @@ def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") 
     if not kept:
         return None
     kept.sort(key=lambda sample: (*cell(sample), sample["index"]))
-    groups = [[*key, len(list(members))] for key, members in groupby(kept, cell)]
     found = [outcome(sample) for sample in kept]
+    starts = []
+    for start, literals in _chunks(kept):
+        write_literal(f"{name}/{len(starts)}", f"[{','.join(literals)}]", folder)
+        starts.append(start)
     letters = {kind: str(index) for index, kind in enumerate(OUTCOMES)}
-    starts: list[int] = []
-    texts = 0
-    chunk: list[dict[str, Any]] = []
-    size = 0
-    for index, (sample, ended) in enumerate(zip(kept, found, strict=True)):
-        if not chunk:
-            starts.append(index)
-        shown = card(sample, ended)
-        for key in ("prompt", "text", "reasoning"):
-            if len(shown[key] or "") > LONG:
-                write_script(f"{name}/text-{texts}", shown[key], folder)
-                shown[key] = {"start": shown[key][:KEPT], "characters": len(shown[key]), "file": f"{name}/text-{texts}"}
-                texts += 1
-            else:
-                size += len(shown[key] or "")
-        chunk.append(shown)
-        if len(chunk) == CHUNK or size > CHUNK_CHARACTERS or index == len(kept) - 1:
-            write_script(f"{name}/{len(starts) - 1}", chunk, folder)
-            chunk, size = [], 0
+    groups = [[*key, len(list(members))] for key, members in groupby(kept, cell)]
     directory = {"groups": groups, "outcomes": "".join(letters[kind] for kind in found), "starts": starts}
     write_script(f"{name}/directory", directory, folder)
-    said = {"n": len(kept), "problems": digest(kept), "failed": found.count("api_error")}
-    return said | {"errors": by_length(kept, found), "left_out": len(records) - len(kept)}
+    return Written(len(kept), digest(kept), by_length(kept, found), _notes(len(records) - len(kept), found))
+
+
+def _chunks(samples: Sequence[Sample]) -> Iterator[tuple[int, list[str]]]:
+    """The index of the first sample of each chunk, and its samples as literals."""
+    start, size, literals = 0, 0, list[str]()
+    for index, sample in enumerate(samples):
+        literals.append(as_json(sample))
+        size += len(literals[-1])
+        if size > CHUNK_CHARACTERS or index == len(samples) - 1:
+            yield start, literals
+            start, size, literals = index + 1, 0, []
+
+
+def _notes(left_out: int, outcomes: Sequence[str]) -> list[str]:
+    notes = [f"{counted(left_out, 'line')} without a sample"] if left_out else []
+    if failed := outcomes.count("api_error"):
+        notes.append(f"{failed} of {counted(len(outcomes), 'question')} have no answer")
+    return notes
 
 
 def digest(samples: Iterable[Sample]) -> str:
@@ -114,11 +102,10 @@ def digest(samples: Iterable[Sample]) -> str:
 
 def by_length(samples: Sequence[Sample], outcomes: Sequence[str]) -> dict[str, dict[int, dict[str, int]]]:
     """How often each outcome occurred, by task and length."""
-    counts: dict[str, dict[int, Counter[str]]] = {}
-    for sample, ended in zip(samples, outcomes, strict=True):
-        task, length = cell(sample)
-        counts.setdefault(task, {}).setdefault(length, Counter())[ended] += 1
-    return {task: {length: dict(found) for length, found in lengths.items()} for task, lengths in counts.items()}
+    counts: dict[str, dict[int, dict[str, int]]] = {}
+    for (task, length, ended), n in Counter(zip(*zip(*map(cell, samples), strict=True), outcomes, strict=True)).items():
+        counts.setdefault(task, {}).setdefault(length, {})[ended] = n
+    return counts
 
 
 def cell(sample: Sample) -> tuple[str, int]:
@@ -150,58 +137,6 @@ def outcome(sample: Sample) -> str:
     return "wrong"
 
 
-def card(sample: Sample, ended: str) -> dict[str, Any]:
-    """What is shown of one sample, with complete texts."""
-    read = {name: sample[name] for name in ALL_READINGS if isinstance(sample.get(name), dict)} or {"strict": sample}
-    given = {name: found.get("given") for name, found in read.items()}
-    reading = next((name for name, text in given.items() if text is not None), None)
-    answer = str(sample["answer"])
-    aligned = align(str(given[reading]), answer, _answer_form(sample)) if reading else None
-    facts = {key: value for key, value in sample.items() if key not in _TOLD and value not in (None, "")}
-    strict = read.get("strict", sample)
-    facts |= {key: strict[key] for key in ("digit_match", "dlength") if key in strict}
-    return {
-        "index": sample["index"],
-        "place": cell(sample),
-        "outcome": ended,
-        "prompt": _prompt(sample.get("prompt")),
-        "text": str(sample.get("text", "")),
-        "reasoning": str(sample.get("reasoning") or ""),
-        "error": str(sample.get("api_error") or "")[:FACT],
-        "answer": answer[:LONG],
-        "given": {name: None if text is None else str(text)[:LONG] for name, text in given.items()},
-        "aligned": aligned and {"reading": reading, "truth": aligned.truth[:LONG], "given": aligned.given[:LONG]},
-        "facts": {key: _short(value) for key, value in facts.items()},
-    }
-
-
-def align(given: str, truth: str, form: Representation) -> Alignment | None:
-    """Aligns two numbers part by part, as digit match does (lab/numbers/metrics.py); None if one is not of this form.
-
-    A sign, which no form allows, gets a column of its own before an integer.
-    """
-    signs = [text[:1] if form is Integer and text[:1] in "+-" else "" for text in (truth, given)]
-    try:
-        parts = [split_parts(text[len(sign) :], form) for text, sign in zip((truth, given), signs, strict=True)]
-    except ValueError:
-        return None
-    # both texts have the same separators
-    separators = [character for character in truth if character in "./e"]
-    columns: list[str] = [sign.rjust(max(map(len, signs))) for sign in signs]
-    for index, (true, got) in enumerate(zip(*parts, strict=True)):
-        width = max(len(true), len(got))
-        if index:
-            columns = [text + separators[index - 1] for text in columns]
-        pad = str.ljust if form.alignment[index] == "left" else str.rjust
-        columns = [text + pad(part, width) for text, part in zip(columns, (true, got), strict=True)]
-    return Alignment(*columns)
-
-
-def _answer_form(sample: Sample) -> Representation:
-    key = cell(sample)[0]
-    return Integer if key in SUMS or key not in TASKS else TASKS[key].answer
-
-
 def _with_task(sample: Sample, benchmark: str) -> dict[str, Any]:
     """The sample with the key of its task. Samples of the sums benchmarks name no task, and their length is called
     `digits`. Those of own questions have neither; their length is the number of digits in the answer."""
@@ -219,13 +154,3 @@ def _is_sample(record: Any) -> bool:
         return True
     size = record.get("length" if "task" in record else "digits")
     return isinstance(size, int) and ("task" not in record or "representation" in record)
-
-
-def _prompt(prompt: Any) -> str | None:
-    if isinstance(prompt, list):
-        return "\n\n".join(f"{message.get('role')}: {message.get('content')}" for message in prompt)
-    return None if prompt is None else str(prompt)
-
-
-def _short(value: Any) -> Any:
-    return value if isinstance(value, int | float) else str(value)[:FACT]

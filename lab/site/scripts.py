@@ -2,18 +2,17 @@
 is a script.
 
 Files are ASCII and contain no "<". So no text can end the script that contains it, and half a surrogate pair, which
-UTF-8 cannot encode, is kept.
+UTF-8 cannot encode, is kept. NaN and Infinity are values in a script.
 """
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 
 def as_json(value: Any) -> str:
-    """JSON that is safe in a script element or a script file; numbers that are not finite become null."""
-    return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    """A value as a script's literal."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def write_script(name: str, value: Any, folder: Path) -> None:
@@ -24,16 +23,11 @@ def write_script(name: str, value: Any, folder: Path) -> None:
         value: anything that JSON can hold.
         folder: the folder of the site.
     """
+    write_literal(name, as_json(value), folder)
+
+
+def write_literal(name: str, literal: str, folder: Path) -> None:
+    """As `write_script`, with a value that is a literal already."""
     path = folder / f"{name}.js"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"receive({as_json(name)},{as_json(value)})\n", encoding="ascii")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return value
+    path.write_text(f"receive({as_json(name)},{literal})\n", encoding="ascii")

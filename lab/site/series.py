@@ -31,8 +31,6 @@ class Series:
 
     label: str
     benchmark: str
-    samples: str = "samples"
-    """The name of the run's file of answers."""
     trained: list[int] | None = None
     """The shortest and longest trained length in digits; None if that is unknown or differs between tasks."""
     ranges: Cells = field(default_factory=dict)
@@ -40,22 +38,23 @@ class Series:
     readings: list[str] = field(default_factory=list)
     """The readings of its cells, in the order of ALL_READINGS."""
 
+    def shown(self) -> dict[str, Any]:
+        """What the page draws of it."""
+        return {key: getattr(self, key) for key in ("label", "trained", "ranges", "lengths", "readings")}
+
 
 def task_rows() -> list[dict[str, Any]]:
-    """The tasks that the page lets its reader choose: key, name, representation, bounds of the ranges."""
+    """The tasks that the page lets its reader choose: key, name, bounds of the ranges."""
     rows = [
         {
             "key": task.key,
-            "name": task.name,
-            "representation": task.representation.name,
+            "name": f"{task.name.replace('_', ' ')}, {task.representation.name}",
             "ranges": {name: [span[0], span[-1]] for name, span in task.difficulty.ranges.items()},
         }
         for task in TASKS.values()
     ]
     others = {**SUMS, SUM.key: "sum of integers"}
-    return rows + [
-        {"key": key, "name": name, "representation": "integer", "ranges": {}} for key, name in others.items()
-    ]
+    return rows + [{"key": key, "name": name, "ranges": {}} for key, name in others.items()]
 
 
 def of_record(record: Record) -> list[Series]:
@@ -66,9 +65,7 @@ def of_record(record: Record) -> list[Series]:
     if summary.get("version") != VERSION:
         raise RunError("summary.json: from another version of the lab; run its command again with resume=true")
     if "before" in summary:
-        return [
-            _nupa(Series(f"{name}, {part}", "nupa", f"samples_{part}"), summary[part]) for part in ("before", "after")
-        ]
+        return [_nupa(Series(f"{name}, {part}", "nupa"), summary[part]) for part in ("before", "after")]
     if "lengths" in summary:
         return [_lengths(Series(name, "lengths", trained=record.config["data"]["lengths"]), summary["lengths"])]
     found = [_nupa(Series(name, "nupa"), summary["nupa"])] if "nupa" in summary else []
@@ -80,7 +77,7 @@ def published() -> list[Series]:
     found: dict[str, Series] = {}
     for row in PUBLISHED:
         if row.ranges:
-            series = found.setdefault(row.label, Series(row.label, "published", samples=""))
+            series = found.setdefault(row.label, Series(row.label, "published"))
             cells = series.ranges.setdefault(row.task, {})
             for name, value in row.ranges.items():
                 estimates = cells.setdefault(name, [[None] * len(METRICS)])[0]
@@ -132,7 +129,8 @@ def _cell(readings: Mapping[str, Any]) -> list[Any]:
     cell = {
         name: [estimate(readings[name].get(metric)) for metric in METRICS] for name in readings if name in ALL_READINGS
     }
-    if len({*map(repr, cell.values())}) == 1:
+    first = next(iter(cell.values()), None)
+    if all(found == first for found in cell.values()):
         return list(cell.values())[:1]
     last = max(map(ALL_READINGS.index, cell), default=-1)
     return [cell.get(name, []) for name in ALL_READINGS[: last + 1]]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from lab.site.gather import Record
 from lab.site.series import estimate
 
 Points: TypeAlias = list[list[Any]]
@@ -16,6 +17,16 @@ QUANTITIES = {
 }
 POINTS = 400
 """The maximum number of points in a curve; more would not be visible in a chart."""
+
+
+def of_record(record: Record) -> dict[str, Any]:
+    """The training curves of a run: its metrics and its exact match during training."""
+    found: dict[str, Any] = {"metrics": {}, "exact_match": {}}
+    with record.noting("metrics.jsonl"):
+        found["metrics"] = curves(record.run.read("metrics"))
+    with record.noting("curve.jsonl"):
+        found["exact_match"] = exact_match(record.run.read("curve"))
+    return found
 
 
 def curves(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Points]:

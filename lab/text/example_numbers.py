@@ -26,10 +26,10 @@ def draw_example_number(item: Example, seed: int) -> Example:
     because prompts that begin alike are computed together (lab/tune/collation.py).
     """
     hint = FORMAT_HINTS["integer"]
-    if not item.prompt.startswith(hint):
+    if not item.raw.startswith(hint):
         return item
     drawn = hint.replace(EXAMPLE_NUMBER, _number(seed))
-    return item._replace(prompt=drawn + item.prompt.removeprefix(hint))
+    return item._replace(prompt=drawn + item.raw.removeprefix(hint))
 
 
 def _number(seed: int) -> str:

@@ -28,9 +28,16 @@ def plain(prompt: Prompt) -> str | list[dict[str, str]]:
 
 
 class Example(NamedTuple):
-    prompt: str
+    prompt: Prompt
     completion: str
     problem: Problem
+
+    @property
+    def raw(self) -> str:
+        """The prompt as raw text. Raises TypeError if it is messages."""
+        if isinstance(self.prompt, str):
+            return self.prompt
+        raise TypeError("a chat's prompt is messages, not raw text")
 
 
 class EncodedExample(NamedTuple):

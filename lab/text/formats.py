@@ -26,7 +26,7 @@ from lab.text.number_search import NumberSearch
 from lab.text.passages import AfterPassage
 from lab.text.prompts import around_operands
 from lab.text.templates import TRAINING, ManyTemplates
-from lab.text.wording import Reword, Reworded, RuleFollowing, Wording
+from lab.text.wording import ChatWording, Reword, Reworded, RuleFollowing, Wording
 
 _HINT, _HINT_BACKWARDS = r"<\d+\.\d+>", r">\d+\.\d+<"
 _WORD = re.compile(rf"{_HINT}|[0-9./e]")
@@ -86,10 +86,12 @@ def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:
 
 
 def tuned(config: FormatConfig, data: DataConfig) -> Wording:
-    """The wording for tuning and testing a model: rule following if `data` asks for it, or else a format.
+    """The wording for tuning and testing a model: rule following or a chat if `data` asks for it, or else a format.
 
     Raises TaskError as `TextFormat` does.
     """
+    if data.style == "chat":
+        return ChatWording()
     return RuleFollowing(data.rules) if data.rules_followed else written(config, chosen(data.tasks))
 
 

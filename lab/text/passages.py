@@ -7,7 +7,7 @@ Without passages, every training text begins with its question, and a model has 
 """
 
 from lab.numbers.philox import philox
-from lab.text.documentation import TRAINING, documentation
+from lab.text.docstrings import TRAINING, docstrings
 from lab.text.examples import Example
 
 LONGEST = 200
@@ -21,10 +21,10 @@ class AfterPassage:
 
     def __init__(self, share: float) -> None:
         """`share`: the probability of a passage."""
-        self.share, self.text = share, documentation(TRAINING)
+        self.share, self.text = share, docstrings(TRAINING)
 
     def __call__(self, item: Example, seed: int) -> Example:
-        return item._replace(prompt=self._passage(seed) + item.prompt)
+        return item._replace(prompt=self._passage(seed) + item.raw)
 
     def _passage(self, seed: int) -> str:
         """A passage and a break, or the empty string. Sometimes nothing of the passage is left but the break."""

@@ -7,8 +7,7 @@ Models may write numbers with the lowest digit first. On the left are such numbe
     24e25.6             6.52e42: the digit 6 has place 42; in the exponent, 2 has place 0 and 4 has place 1
     31/7                7/13: places start at 0 in each part, so 7 and 3 have place 0, and 1 has place 1
 
-`place_values` reads one number of a problem, highest digit first. `row_spots` reads a row of tokens: numbers may be
-mixed with text, and the last number may be unfinished.
+`row_spots` reads a row of tokens: numbers may be mixed with text, and the last number may be unfinished.
 """
 
 from collections.abc import Sequence
@@ -16,8 +15,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-
-from lab.numbers.representations import Fraction, Representation, Scientific, split_parts
 
 OPERANDS = 2
 """How many of the preceding numbers decide at which place a number starts."""
@@ -320,22 +317,3 @@ def _following(number: Number, before: Sequence[Number]) -> Spot:
     form = number.form if number.separators or not before else before[-1].form
     part = len(number.digits) - 1
     return number.spot(len(before) + 1, form, min(known, default=0), part, len(number.digits[part]))
-
-
-def place_values(number: str, representation: Representation) -> list[int | None]:
-    """The power of ten that each character of a number counts.
-
-    None for characters that have no such place: separators, exponents, and all characters of a fraction.
-
-    Args:
-        number: the text of the number, highest digit first.
-        representation: its representation.
-    """
-    if representation is Fraction:
-        return [None] * len(number)
-    parts = split_parts(number, representation)
-    shift = int(parts[2]) if representation is Scientific else 0
-    values: list[int | None] = [shift + place for place in reversed(range(len(parts[0])))]
-    if len(parts) > 1:
-        values += [None, *(shift - 1 - place for place in range(len(parts[1])))]
-    return values + [None] * (len(number) - len(values))

@@ -6,14 +6,11 @@ This is 7919 + 9318 with a bare trace (lab/rules/traces/tracing.py) and format.r
 the trace too, is written with the ones digit first. A word is a digit, a name with what belongs to it (`carry=`,
 `a[-1:]=`), or a sign; lines end in ";". The task's operator between the numbers names the
 rule.
-
-With training.internalize, training samples lack the first lines of their traces (lab/tune/internalizing.py).
 """
 
 import functools
 import re
-from collections.abc import Callable, Sequence
-from typing import Self
+from collections.abc import Sequence
 
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
@@ -33,22 +30,16 @@ _WORDS = re.compile(r'\n|\w*\[[^\]\n]*\]=?|[A-Za-z_]\w*[:=]?|[0-9]|"[+]\w+|""|[^
 _SAMPLES = 50
 """How many problems of each task and length are traced to find the words of the vocabulary."""
 
-Removed = Callable[[int], int]
-"""How many lines a training sample lacks at the beginning of its trace; the argument is the sample's index."""
-
 
 class RuleNotation(ScratchNotation):
     """The notation of a model that follows rules."""
 
-    def __init__(
-        self, rules: RulesConfig, format: FormatConfig, cells: Sequence[Cell], removed: Removed | None = None
-    ) -> None:
+    def __init__(self, rules: RulesConfig, format: FormatConfig, cells: Sequence[Cell]) -> None:
         """
         Args:
             rules: which rules are followed, and in what detail.
             format: only `reverse` matters: none or integer.
             cells: the tasks and lengths of training; the words of their traces make the vocabulary.
-            removed: how many lines each training sample lacks; none if not given.
 
         Raises RuleError if a task has no rule or its rule cannot be followed, and TaskError if a task has operands or
         answers that are not integers.
@@ -59,13 +50,8 @@ class RuleNotation(ScratchNotation):
                 raise TaskError(f"data.style=rule_following: {task.key} is not a task of integers")
         rule_following.check_rules(tasks, rules)
         super().__init__(tasks)
-        self.rules, self.removed = rules, removed
-        self._format, self._cells = format, cells
+        self.rules, self._cells = rules, cells
         self.ones_first = format.reverse == "integer"
-
-    def internalizing(self, removed: Removed) -> Self:
-        """This notation with training samples from which as many lines are left out as `removed` says."""
-        return type(self)(self.rules, self._format, self._cells, removed)
 
     @functools.cached_property
     def vocabulary(self) -> list[str]:
@@ -73,7 +59,7 @@ class RuleNotation(ScratchNotation):
         found: set[str] = set()
         for cell in self._cells:
             for index in range(_SAMPLES):
-                found.update(self._trace(problem(cell, "train", 0, index)))
+                found.update(self.trace(problem(cell, "train", 0, index)))
         operators = [f"<{task.key}>" for task in self.tasks]
         words = sorted(found - {LINE, EQUALS, *DIGITS})
         return [PAD, BEGIN, END, EQUALS, *operators, LINE, ENDED, ANSWER, *DIGITS, *words]
@@ -83,16 +69,9 @@ class RuleNotation(ScratchNotation):
         return [*self._digits(problem.a), f"<{task.key}>", *self._digits(problem.b or ""), EQUALS]
 
     def answer(self, problem: Problem, seed: int | None = None) -> list[str]:
-        """The trace and the answer. With a seed, lines may be missing (`Removed`).
-
-        Raises RuleError as `rule_following.completion` does.
-        """
-        trace = self._trace(problem)
-        if self.removed and seed is not None:
-            ends = [0, *(end for end, word in enumerate(trace, 1) if word == LINE)]
-            trace = trace[ends[min(self.removed(seed), len(ends) - 1)] :]
+        """The trace and the answer. Raises RuleError as `rule_following.completion` does."""
         marker = [ENDED, ANSWER] if self.rules.detail != "answer" else []
-        return [*trace, *marker, *self._digits(problem.answer)]
+        return [*self.trace(problem, seed), *marker, *self._digits(problem.answer)]
 
     def read(self, words: Sequence[str], representation: Representation) -> str | None:
         """The number after the last "is"; with rules.detail=answer, the number that all words together write."""
@@ -105,8 +84,8 @@ class RuleNotation(ScratchNotation):
             return None
         return "".join(reversed(words) if self.ones_first else words)
 
-    def _trace(self, problem: Problem) -> list[str]:
-        """The words of all lines, each with its end."""
+    def trace(self, problem: Problem, seed: int | None = None) -> Sequence[str]:
+        """The words of all lines, each with its end. `seed`: see `ScratchNotation`."""
         if self.rules.detail == "answer":
             return []
         text, _, _ = rule_following.completion(problem, self.rules).rpartition(lines.ANSWER)

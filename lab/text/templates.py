@@ -15,7 +15,7 @@ from typing import NamedTuple
 import yaml
 
 from lab.numbers.philox import philox
-from lab.text import documentation
+from lab.text import docstrings
 from lab.text.examples import Example
 from lab.text.prompts import around_operands
 
@@ -36,7 +36,7 @@ designs, and no design was chosen on them either."""
 def worded(template: str, item: Example) -> Example:
     """An example of integer addition, rewritten in the words of a template."""
     before, between, after = around_operands(item.problem)
-    a, _, b = item.prompt.removeprefix(before).removesuffix(after).partition(between)
+    a, _, b = item.raw.removeprefix(before).removesuffix(after).partition(between)
     return Example(template.format(a=a, b=b), item.completion, item.problem)
 
 
@@ -55,7 +55,7 @@ def random_template(seed: int) -> str:
 @functools.cache
 def _documented_words() -> tuple[str, ...]:
     """All words of the docstrings for training that have no digit. Braces would be fields of a template."""
-    words = documentation.documentation(documentation.TRAINING).split()
+    words = docstrings.docstrings(docstrings.TRAINING).split()
     return tuple(word for word in words if not any(char.isdigit() or char in "{}" for char in word))
 
 

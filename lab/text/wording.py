@@ -40,7 +40,7 @@ class Wording:
     whole = False
     """Whether a completion counts only if the model ended it and no special token is among its words."""
     decides = True
-    """Whether a completion may be `decided` before it ends."""
+    """Whether a completion may be `decided` before it ends; a message is complete only at its end."""
 
     def __init__(self, solved: Solved = MappingProxyType({})) -> None:
         self.solved = solved
@@ -60,11 +60,8 @@ class Wording:
         return prompts.completion(problem)
 
     def example(self, problem: Problem, seed: int | None = None) -> Example:
-        """Prompt and completion to train on. Raises TypeError if the wording writes messages: training takes text."""
-        prompt = self.prompt(problem, seed)
-        if not isinstance(prompt, str):
-            raise TypeError(f"{type(self).__name__} writes messages, and training takes text")
-        return Example(prompt, self.completion(problem, seed), problem)
+        """Prompt and completion to train on."""
+        return Example(self.prompt(problem, seed), self.completion(problem, seed), problem)
 
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """The answer in what a model wrote, with its digits in natural order; None if there is none.
@@ -104,6 +101,9 @@ class ChatWording(Wording):
             turns += [Message("user", prompts.prompt(item)), Message("assistant", self.answer.format(item.answer))]
         return (*turns, Message("user", prompts.prompt(problem)))
 
+    def completion(self, problem: Problem, seed: int | None = None) -> str:
+        return self.answer.format(problem.answer)
+
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """The strict and the final reading take the message as it is. The others begin after "The answer is"; if these
         words do not occur, the loose one begins after the first "=": "12 + 30 = 42" answers 42. (In base prompts, the
@@ -115,10 +115,6 @@ class ChatWording(Wording):
         elif reading == "loose" and "=" in text:
             text = text.partition("=")[2]
         return answers.extract(text, representation, reading)
-
-    def decided(self, text: str, representation: Representation) -> bool:
-        """Never: a message is complete only at its end."""
-        return False
 
 
 class ApiWording(ChatWording):
@@ -211,9 +207,6 @@ class NotatedWording(Wording):
     def extract(self, text: str, representation: Representation, reading: ReadingName) -> str | None:
         """All readings are the same, because a notation has only one way to write a number."""
         return self.notation.read(text.split(), representation)
-
-    def decided(self, text: str, representation: Representation) -> bool:
-        return False
 
 
 Reword: TypeAlias = Callable[[Example, int], Example]

@@ -49,7 +49,7 @@ def left_padding(mask_BK: torch.Tensor | None) -> list[int]:
 
 def row_inputs(
     model: Any,
-    rows: Sequence[Sequence[int]],
+    rows: Sequence[Sequence[int]] | torch.Tensor,
     counts: Sequence[int] | None = None,
     padding: Sequence[int] = (0,),
     written: bool = False,
@@ -59,7 +59,7 @@ def row_inputs(
 
     Args:
         model: the model.
-        rows: the tokens of whole rows so far.
+        rows: the tokens of whole rows so far; (B, K) if they are a tensor.
         counts: how many tokens of each row are in the forward pass, all by default.
         padding: see `left_padding`.
         written: whether the model itself wrote these tokens.
@@ -68,7 +68,7 @@ def row_inputs(
         return {}
     counts = counts or [len(row) for row in rows]
     spans = [(row, len(whole) - count, len(whole)) for row, (whole, count) in enumerate(zip(rows, counts, strict=True))]
-    return _arguments(model, model.part_inputs(rows, spans, padding, written))
+    return _arguments(model, model.part_inputs(rows, spans, padding, written=written))
 
 
 def tree_inputs(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dict[str, Any]:

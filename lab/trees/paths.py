@@ -8,7 +8,8 @@ last query); H heads, G key-value heads, D width of a head; R = B x G matrices, 
 of them computed at once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +18,9 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
+from transformers.models.llama.modeling_llama import repeat_kv
 
+from lab.parts.watching import is_watched, watched, watched_attention
 from lab.trees.prefix_tree import PrefixTree
 
 LONGEST = 32
@@ -122,13 +125,20 @@ def path_attention(
     Returns the output (1, N, H, D), and None in place of the attention weights.
     """
     scale = scaling or query.shape[-1] ** -0.5
+    scored = any(act.rescores or act.own_heads for act in acts)
     if paths is None:
-        if (two := _two_queries(acts, query)) is None:
+        if scored:
+            assert attention_mask is not None
+            out_BQHD = scored_attention(module, acts, query, key, value, attention_mask, scale)
+        elif (two := _two_queries(acts, query)) is None and is_watched(module):
+            out_BQHD = watched_attention(module, query, key, value, attention_mask, scale)
+        elif two is None:
             out_BQHD = _attention(module, query, key, value, attention_mask, scaling=scale, **others)
         else:
             assert attention_mask is not None
             to_words, query, digits_BK = two
-            out_BQHD = two_query_attention((to_words, query), key, value, attention_mask, digits_BK, scale)
+            watch = partial(watched, module)
+            out_BQHD = two_query_attention((to_words, query), key, value, attention_mask, digits_BK, scale, watch)
             out_BQHD = out_BQHD.transpose(1, 2)
         return _with_found(module, acts, out_BQHD, query, key, value, scale), None
     assert attention_mask is not None
@@ -137,7 +147,10 @@ def path_attention(
     key_RKD, value_RKD = (_gathered(states, paths.keys_BK, groups) for states in (key, value))
     query_BHQD = query_RQD.view(rows, -1, queries, query_RQD.shape[-1])
     key_BGKD, value_BGKD = (part.unflatten(0, (rows, groups)) for part in (key_RKD, value_RKD))
-    if (two := _two_queries(acts, query_BHQD)) is not None:
+    if scored:
+        out_BQHD = scored_attention(module, acts, query_BHQD, key_BGKD, value_BGKD, attention_mask, scale)
+        out_RQD = out_BQHD.transpose(1, 2)
+    elif (two := _two_queries(acts, query_BHQD)) is not None:
         to_words, query_BHQD, digits_BK = two
         out_RQD = two_query_attention((to_words, query_BHQD), key_BGKD, value_BGKD, attention_mask, digits_BK, scale)
     elif attention_mask.dtype == torch.bool:
@@ -149,6 +162,33 @@ def path_attention(
     out_BQHD = out_RQD.view(rows, -1, queries, out_RQD.shape[-1]).transpose(1, 2)
     out_BQHD = _with_found(module, acts, out_BQHD, query_BHQD, key_BGKD, value_BGKD, scale)
     return out_BQHD.flatten(0, 1).index_select(0, paths.found_N)[None], None
+
+
+def scored_attention(
+    module: Any,
+    acts: Sequence[Any],
+    query_BHQD: torch.Tensor,
+    key_BGKD: torch.Tensor,
+    value_BGKD: torch.Tensor,
+    mask_BHQK: torch.Tensor,
+    scale: float,
+) -> torch.Tensor:
+    """Attention (B, Q, H, D) in which parts change the scores, or have weights of their own in the last heads. For
+    arguments see `two_query_attention` and `path_attention`."""
+    heads, layer = query_BHQD.shape[1], module.layer_idx
+    key_BHKD, value_BHKD = (repeat_kv(states, heads // states.shape[1]) for states in (key_BGKD, value_BGKD))
+    products_BHQK = query_BHQD @ key_BHKD.transpose(-1, -2) * scale
+    usual = heads - sum(act.own_heads for act in acts)
+    mask_BHQK = mask_BHQK.expand(-1, heads, -1, -1)[:, :usual]
+    scores_BHQK = products_BHQK[:, :usual] + mask_BHQK
+    for act in acts:
+        if act.rescores:
+            given = query_BHQD[:, :usual], key_BHKD[:, :usual], mask_BHQK, scale
+            scores_BHQK = act.scores(layer, scores_BHQK, *given)
+    weights = [scores_BHQK.softmax(-1, dtype=torch.float32)]
+    weights += [act.weights(layer, products_BHQK[:, usual:]) for act in acts if act.own_heads]
+    weights_BHQK = watched(module, weights[0] if len(weights) == 1 else torch.cat(weights, 1))
+    return (weights_BHQK.to(value_BHKD.dtype) @ value_BHKD).transpose(1, 2).contiguous()
 
 
 def _with_found(
@@ -180,6 +220,7 @@ def two_query_attention(
     mask_BHQK: torch.Tensor,
     digits_BK: torch.Tensor,
     scale: float,
+    watch: Callable[[torch.Tensor], torch.Tensor] = lambda weights: weights,
 ) -> torch.Tensor:
     """Attention in which digits are seen by other queries than words. Returns (B, H, Q, D).
 
@@ -190,6 +231,7 @@ def two_query_attention(
         mask_BHQK: what is added to the scores; 1 may stand for all heads.
         digits_BK: whether each key is a digit.
         scale: factor on the products of queries and keys.
+        watch: gets the weights (B, H, Q, K), and returns those to use.
     """
     groups = key_BGKD.shape[1]
     # the heads of a group share their keys, so that keys need not be copied
@@ -201,6 +243,7 @@ def two_query_attention(
     scores = torch.where(digits_B111K, *(part.unflatten(2, (heads, count)) for part in (to_digits, to_words))) * scale
     scores = scores + mask_BHQK.expand(-1, groups * heads, -1, -1).unflatten(1, (groups, heads))
     weights = scores.softmax(-1, dtype=torch.float32).to(value_BGKD.dtype)
+    weights = watch(weights.flatten(1, 2)).unflatten(1, (groups, heads))
     return (weights.flatten(2, 3) @ value_BGKD).unflatten(2, (heads, count)).flatten(1, 2)
 
 

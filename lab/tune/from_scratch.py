@@ -15,7 +15,6 @@ from lab.runs import Run
 from lab.scratch.llama import NumberLlama
 from lab.text.scratch_notation import ScratchNotation
 from lab.tune.callbacks import Measure, MeasureWhileTraining
-from lab.tune.internalizing import ForgetAtStages, Removal
 from lab.tune.memory import check_memory
 from lab.tune.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_loss, sequence_sets
 from lab.tune.throughput import ThroughputMeter, matrix_product_rate, step_operations
@@ -29,7 +28,7 @@ def scratch_training(
     position ids for the longest training sequence, or the machine not enough memory for a step."""
     data, seed = config.data, config.seed
     sets = sequence_sets(data, config.training, seed, notation, tokenizer)
-    collate = SequenceCollator(notation.vocabulary, data.packing, config.model.positions, seed)
+    collate = SequenceCollator(model, data.packing, seed)
     bfloat16 = pretrained.resolve_dtype(config.model) == torch.bfloat16
     compiled = config.training.compile
     training = Training(
@@ -54,14 +53,12 @@ def train_from_scratch(training: Training, run: Run, measure: Measure | None = N
     dtype = torch.bfloat16 if training.bfloat16 else torch.float32
     rate = distributed.count() * matrix_product_rate(model.device, dtype)
     watching: list[TrainerCallback] = [MeasureWhileTraining(run, measure, config.batch_size)] if measure else []
-    if config.internalize.stages:
-        watching.append(ForgetAtStages(Removal(config.internalize, config.batch_size)))
     # on a CPU with short rows, the backward pass of fused attention takes half the time of a step; torch.compile does
     # better with plain attention
     usual = model.config._attn_implementation or "eager"
     if training.compile and model.device.type == "cpu" and usual == "sdpa":
         model.set_attn_implementation("eager")
-    train(replace(training, callbacks=[meter, *watching]), run)
+    train(replace(training, callbacks=[meter, *watching, *training.callbacks]), run)
     model.set_attn_implementation(usual)
     if found := meter.found(rate):
         print(found)

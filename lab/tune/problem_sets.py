@@ -5,7 +5,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, NotRequired, Self, TypeAlias, TypedDict, cast
+from typing import NamedTuple, Self, TypeAlias, TypedDict, cast
 
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -17,7 +17,6 @@ from lab.numbers.additions import vary
 from lab.numbers.sampling import Cell, Curriculum, Mixture, Problem, has_problems
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
-from lab.text.aligned_digits import aligned_digits
 from lab.text.examples import EncodedExample, Example, encode
 from lab.text.formats import taught
 from lab.text.wording import Reworded, Wording
@@ -31,10 +30,6 @@ class Row(TypedDict):
     prompt_ids: list[int]
     completion_ids: list[int]
     """The completion and the end token: the tokens that are learned."""
-    first_at: NotRequired[list[int]]
-    second_at: NotRequired[list[int]]
-    """For each token of the completion, the prompt token with the digit of the first or second operand at the same
-    place; NOWHERE if there is none (lab/text/aligned_digits.py)."""
 
 
 class ProblemSet(NamedTuple):
@@ -82,8 +77,6 @@ class Rows(NamedTuple):
     tokenizer: PreTrainedTokenizerBase
     wording: Wording | Reworded
     """Turns a problem into text."""
-    aligned: bool = False
-    """Whether rows have first_at and second_at, which tell which digits have the same place."""
 
 
 def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTrainedTokenizerBase) -> TrainingSets:
@@ -102,7 +95,7 @@ def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTraine
     samples, some = config.training.max_steps * config.training.batch_size, config.training.valid_problems
     selection = Selection.of(config)
     valid = Selection(validated(selection.cells, config.seed), config.seed)
-    rows = Rows(tokenizer, taught(wording, config.data), bool(config.training.alignment.heads))
+    rows = Rows(tokenizer, taught(wording, config.data))
     return TrainingSets(
         problem_set(selection, "train", samples, rows, config.training.batch_size),
         problem_set(valid, "valid", some, rows._replace(wording=wording), some),
@@ -131,15 +124,11 @@ def problem_set(selection: Selection, split: Split, size: int, rows: Rows, toget
 
     def look_up(asked: dict[str, list[int]]) -> dict[str, list]:
         found = [encoded(index) for index in asked["index"]]
-        columns: dict[str, list] = {
+        return {
             "index": asked["index"],
             "prompt_ids": [e.prompt_ids for e in found],
             "completion_ids": [e.completion_ids for e in found],
         }
-        if rows.aligned:
-            pairs = [aligned_digits(drawn.example(index), rows.tokenizer) for index in asked["index"]]
-            columns |= {"first_at": [p.first for p in pairs], "second_at": [p.second for p in pairs]}
-        return columns
 
     return ProblemSet(Dataset.from_dict({"index": drawn.order}).with_transform(look_up), drawn.left_out)
 

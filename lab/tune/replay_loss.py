@@ -2,7 +2,7 @@
 
 With each batch, a passage of text goes through the network with the adapters and without them. The divergence between
 the two predictions of the next token is added to the loss (learning without forgetting, Li and Hoiem 2016, arXiv
-1606.09282). Passages come from `lab.text.documentation`. The index of the batch's first problem decides which
+1606.09282). Passages come from `lab.text.docstrings`. The index of the batch's first problem decides which
 passage is drawn, so a resumed run draws the same ones.
 
 Shapes: T tokens of a passage, V words of the vocabulary.
@@ -15,7 +15,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import ReplayConfig
 from lab.numbers.philox import philox
-from lab.text.documentation import TRAINING, documentation
+from lab.text.docstrings import TRAINING, docstrings
 from lab.text.examples import IGNORED
 from lab.trees.losses import AnswerLoss, divergence
 
@@ -28,7 +28,7 @@ class ReplayLoss:
 
     def __init__(self, config: ReplayConfig, tokenizer: PreTrainedTokenizerBase, answer_loss: AnswerLoss) -> None:
         self.config, self.answer_loss = config, answer_loss
-        self.tokens = tokenizer.encode(documentation(TRAINING), add_special_tokens=False)
+        self.tokens = tokenizer.encode(docstrings(TRAINING), add_special_tokens=False)
 
     def __call__(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         total = self.answer_loss(model, inputs)

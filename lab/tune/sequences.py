@@ -7,7 +7,6 @@ the whole sequence, and abacus ids of different problems may overlap.
 Shapes: R sequences, T tokens of the longest one.
 """
 
-import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,15 +14,12 @@ import torch
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.pretraining import PositionsConfig, PretrainingDataConfig, PretrainTrainingConfig
+from lab.config.pretraining import PretrainingDataConfig, PretrainTrainingConfig
 from lab.numbers.sampling import BLOCK
 from lab.numbers.splits import Split
 from lab.scratch.llama import NumberLlama
-from lab.scratch.position_ids import TokenFacts, draw, position_ids
 from lab.text.examples import IGNORED
-from lab.text.rule_notation import RuleNotation
 from lab.text.scratch_notation import ScratchNotation
-from lab.tune.internalizing import Removal
 from lab.tune.problem_sets import ProblemSet, Row, Selection, TrainingSets, validated, varied
 
 
@@ -59,21 +55,15 @@ def sequence_sets(
     """The training and validation problems.
 
     Lengths that only the train split has, which are 1 and 2 for most tasks, are validated only if there are no others.
-    If training removes lines from traces, validation problems have no trace lines at all, so that the model that is
-    kept is the one that does best without them.
     Raises ConfigError if a step cannot be divided equally between the processes.
     """
     training.passes()
     valid = validated(data.cells, seed)
     samples, split = training.max_steps * training.batch_size, "valid" if valid else "train"
     selection = Selection(data.cells, seed, data.variation, data.curriculum)
-    trained = tested = notation
-    if training.internalize.stages and isinstance(notation, RuleNotation):
-        removal = Removal(training.internalize, training.batch_size)
-        trained, tested = notation.internalizing(removal), notation.internalizing(lambda index: sys.maxsize)
     return TrainingSets(
-        notated_problems(selection, "train", samples, trained, tokenizer),
-        notated_problems(Selection(valid or data.cells, seed), split, training.valid_problems, tested, tokenizer),
+        notated_problems(selection, "train", samples, notation, tokenizer),
+        notated_problems(Selection(valid or data.cells, seed), split, training.valid_problems, notation, tokenizer),
     )
 
 
@@ -96,21 +86,19 @@ def longest_rows(
 class SequenceCollator:
     """Turns rows into training sequences of several problems each."""
 
-    def __init__(self, vocabulary: Sequence[str], packing: int, positions: PositionsConfig, seed: int) -> None:
+    def __init__(self, model: NumberLlama, packing: int, seed: int) -> None:
         """A collator.
 
         Args:
-            vocabulary: the words of the notation, in the order of their ids.
+            model: the model, whose parts may draw position ids.
             packing: how many problems a sequence has.
-            positions: which position ids tokens get.
             seed: the seed of random position ids.
         """
-        self.facts = TokenFacts.of(vocabulary, positions.through_point)
-        self.packing, self.positions, self.seed = packing, positions, seed
+        self.model, self.packing, self.seed = model, packing, seed
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """input_ids, position_ids and shift_labels (R, T), padded on the right, with labels only at answers. There are
-        no position_ids if the model counts places itself.
+        position_ids only if a part decides them, and not in each forward pass.
 
         Random positions depend on the index of the first problem, so that a resumed run draws the same ones.
         """
@@ -124,18 +112,15 @@ class SequenceCollator:
                 wanted += [*[IGNORED] * (len(prompt) - 1), *completion, IGNORED]
             sequences.append(tokens[:-1])
             labels.append(wanted[:-1])
-        ids_RT, labels_RT = _padded(sequences, self.facts.pad), _padded(labels, IGNORED)
+        ids_RT, labels_RT = _padded(sequences, self.model.config.pad_token_id or 0), _padded(labels, IGNORED)
         generator = np.random.Generator(np.random.Philox([self.seed, int(rows[0]["index"])]))
-        kind, largest = self.positions.kind, self.positions.largest
-        drawn = draw(kind, largest, ids_RT, self.facts, generator)
+        drawn_RT = self.model.drawn_ids(ids_RT, generator)
         batch = {
             "input_ids": ids_RT,
             "shift_labels": labels_RT,
             "labels": labels_RT,  # only the trainer reads them, to count the tokens of the mean loss
         }
-        if kind != "counted":
-            batch["position_ids"] = position_ids(kind, largest, ids_RT, self.facts, drawn)
-        return batch
+        return batch if drawn_RT is None else {**batch, "position_ids": drawn_RT}
 
 
 def _padded(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:

@@ -13,6 +13,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import dump
 from lab.text import formats
+from lab.text.examples import plain
 from lab.tune.problem_sets import Selection, draw
 
 
@@ -29,7 +30,7 @@ def write(config: FinetuneConfig, folder: Path, name: str) -> int:
     drawn = draw(Selection.of(config), "train", samples, tokenizer, wording, batch_size)
     with (folder / "train.jsonl").open("w", encoding="utf-8") as file:
         for item in map(drawn.example, drawn.order):
-            file.write(json.dumps({"prompt": item.prompt, "completion": item.completion}) + "\n")
+            file.write(json.dumps({"prompt": plain(item.prompt), "completion": item.completion}) + "\n")
     columns = {"prompt": "prompt", "response": "completion"}
     about = {name: {"file_name": "train.jsonl", "columns": columns}}
     (folder / "dataset_info.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")

@@ -29,7 +29,7 @@ from lab.text.examples import IGNORED
 from lab.trees.losses import AnswerLoss, tree_loss
 from lab.tune.callbacks import KeepSteps, MetricsFile, TrainingProgress, ValidateLastStep
 from lab.tune.checkpoints import last_checkpoint, undamaged
-from lab.tune.loggers import logger_callbacks
+from lab.tune.loggers import PROJECT, log_into
 from lab.tune.problem_sets import Row, TrainingSets
 
 
@@ -93,7 +93,7 @@ def _trainer(training: Training, run: Run, folder: Path, progress: TrainingProgr
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # several GPUs in one process would split a tree, so only one is used
     kept = [KeepSteps(run, training.beside)] if training.config.keep_steps else []
-    loggers = logger_callbacks(training.config.report_to, run)
+    log_into(run)
     trainer = AnswerTrainer(
         training.answer_loss,
         training.rates,
@@ -103,7 +103,7 @@ def _trainer(training: Training, run: Run, folder: Path, progress: TrainingProgr
         eval_dataset=training.sets.valid.examples,
         processing_class=training.tokenizer,
         data_collator=training.collate,
-        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *kept, *training.callbacks, *loggers],
+        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *kept, *training.callbacks],
     )
     trainer.remove_callback(PrinterCallback)
     for parameter in training.model.parameters():
@@ -135,7 +135,8 @@ def _arguments(training: Training, folder: Path) -> SFTConfig:
         use_cpu=model.device.type == "cpu",
         dataloader_pin_memory=False,  # some collators return tensors on the model's device
         ddp_find_unused_parameters=False,  # every trained weight is used in every pass
-        gradient_checkpointing=False,
+        gradient_checkpointing=getattr(config, "gradient_checkpointing", False),
+        gradient_checkpointing_kwargs={"use_reentrant": False},
         max_length=None,
         completion_only_loss=False,  # the collator's labels already leave the prompt out
         dataset_kwargs={"skip_prepare_dataset": True},
@@ -149,9 +150,9 @@ def _arguments(training: Training, folder: Path) -> SFTConfig:
         load_best_model_at_end=True,
         metric_for_best_model="eval_loss",
         logging_steps=config.log_every,
-        report_to="none",  # loggers are callbacks from lab/tune/loggers.py
+        report_to=list(config.report_to),
         run_name=folder.parent.name,
-        project="number-lab",
+        project=PROJECT,
         logging_nan_inf_filter=False,  # the filter would hide NaN behind the mean of earlier losses
         disable_tqdm=True,
         seed=training.seed,

@@ -9,7 +9,6 @@ from lab.config.finetuning import FinetuneConfig
 from lab.models import adapters, swaps
 from lab.trees.losses import AnswerLoss, tree_loss
 from lab.trees.paths import attend_along_paths
-from lab.tune.alignment_loss import AlignedLoss
 from lab.tune.collation import PrefixTreeCollator
 from lab.tune.memory import check_memory
 from lab.tune.problem_sets import TrainingSets
@@ -53,13 +52,11 @@ def _plain_training(
 ) -> Training:
     """The training of the model itself."""
     attend_along_paths(model)
-    collator = PrefixTreeCollator(config.training.share_prefixes, model)
+    collator = PrefixTreeCollator(model)
     return Training(model, tokenizer, config.training, sets, config.seed, collator.of_rows)
 
 
 def answer_loss(config: FinetuneConfig, tokenizer: PreTrainedTokenizerBase) -> AnswerLoss:
-    """The loss of the answers, and the other losses that the config adds to it."""
-    method, loss = config.training, tree_loss
-    if method.alignment.first or method.alignment.second:
-        loss = AlignedLoss(method.alignment)
-    return ReplayLoss(method.replay, tokenizer, loss) if method.replay.tokens else loss
+    """The loss of the answers, and the divergence on ordinary text if the config asks for it."""
+    replay = config.training.replay
+    return ReplayLoss(replay, tokenizer, tree_loss) if replay.tokens else tree_loss

@@ -249,6 +249,8 @@ HARM = {
     "allocates": ("return [10,", "x = [bytes(1 << 28) for _ in range(100)]; return [10,"),
     "prints a gigabyte": ("VOCAB_SIZE = 12", "for _ in range(1024): print('x' * (1 << 20))\n1 // 0"),
     "writes into the channel": ("VOCAB_SIZE = 12", "import os\nfor fd in range(3, 30):\n    try: os.write(fd, b'x' * 10000)\n    except OSError: pass"),  # noqa: E501
+    "forges an answer": ("VOCAB_SIZE = 12", "import os\nfor fd in range(3, 30):\n    try: os.write(fd, b'\\0\\0\\0\\x0d{\"value\": [1]}')\n    except OSError: pass"),  # noqa: E501
+    "sends half an answer": ("VOCAB_SIZE = 12", "import os, time\nfor fd in range(3, 30):\n    try: os.write(fd, b'\\0\\0\\x0f\\0{')\n    except OSError: pass\ntime.sleep(1000)"),  # noqa: E501
     "answers with megabytes": ("return [10,", "return [10**4000] * 10**6 + [10,"),
     "removes a file": ("VOCAB_SIZE = 12", "import os; os.remove(__import__('torch').__file__)"),
     "writes a file": ("VOCAB_SIZE = 12", "open('/tmp/escaped', 'w')"),
@@ -262,7 +264,7 @@ HARM = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HARM)
 def test_whatever_a_file_does_there_is_a_verdict_in_time(name):
-    judging.Child(HONEST, Limits(), judging.Clock(60)).close()  # torch is imported once, before the clock
+    judging.ask("decode", HONEST, {"outputs": []}, Limits(), 60)  # torch is imported once, before the clock
     began = time.monotonic()
     found = verdict(harmful(name), seconds=8, number=20)
     assert time.monotonic() - began < 8 + 5
@@ -272,7 +274,7 @@ def test_whatever_a_file_does_there_is_a_verdict_in_time(name):
 
 @pytest.mark.slow
 def test_the_problems_that_count_cannot_be_told_from_those_that_were_practised(monkeypatch):
-    trials = [judging.Trial(HONEST, [], Limits()) for _ in range(2)]
+    trials = [judging.Trial(HONEST, Limits()) for _ in range(2)]
     state = random.getstate()
     random.seed(1)
     practised = [pair for trial in trials for pair in trial.practice]
@@ -283,7 +285,7 @@ def test_the_problems_that_count_cannot_be_told_from_those_that_were_practised(m
 
 
 def test_what_a_file_says_of_itself_is_read_without_running_it():
-    assert facts(HONEST) == {"category": "hand-coded", "seeds": 3, "reaches": []}
+    assert facts(HONEST) == {"category": "hand-coded", "seeds": 3, "reaches": ""}
     assert facts("CATEGORY = 'trained'")["category"] == "trained"
     assert facts("CATEGORY = open('x')")["category"] == "unstated"
     assert facts('"""Seeds: ' + "9" * 5000 + '"""')["seeds"] is None

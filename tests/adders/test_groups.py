@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.adders.config import AdderConfig, AdderTrainingConfig, GrokfastConfig
+from lab.adders.config import AdderConfig, AdderTrainingConfig
 from lab.adders.groups import Batch, BatchedModel, Group, complements_at, initial_rows, rate_at
 from lab.adders.initial import draw
 from lab.adders.rows import batch
@@ -73,16 +73,6 @@ def test_the_optimizer_is_torchs_adamw_for_each_seed_with_its_gradient_clipped_a
             optimizer.param_groups[0]["lr"] = rate_at(step, config)
             optimizer.step()
     torch.testing.assert_close(group.rows_SP, torch.stack([row.detach() for row in theirs]), rtol=1e-4, atol=1e-6)
-
-
-def test_grokfast_adds_a_multiple_of_the_slow_mean():
-    config = AdderTrainingConfig(grokfast=GrokfastConfig(gain=2, decay=0.5), clip=1e9, betas=(0.0, 0.0))
-    group = Group(torch.zeros(1, 1))
-    group.update(torch.tensor([[4.0]]), config)
-    assert group.slow_SP.item() == 2  # half of 0, half of 4
-    assert group.mean_SP.item() == 4 + 2 * 2
-    group.update(torch.tensor([[0.0]]), config)
-    assert group.mean_SP.item() == 2 * 1
 
 
 def test_the_seeds_of_lowest_loss_go_on_with_their_moments_and_the_best_weights_are_kept():

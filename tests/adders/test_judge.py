@@ -13,11 +13,11 @@ from lab.adders.spec import Adder, check, load
 from lab.adders.verdict import Verdict
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "experiments" / "results"
+ADDERS = {path.stem: path for path in (ROOT / "experiments").glob("*/adder_*.json")}
 
 
 def adder(name: str, **changes: object) -> Adder:
-    return check(json.loads((RESULTS / f"adder_{name}.json").read_text()) | changes)
+    return check(json.loads(ADDERS[f"adder_{name}"].read_text()) | changes)
 
 
 @pytest.mark.parametrize(("name", "size", "kind"), [("47", 47, "transformer"), ("14", 14, "convolution"), ("8", 8, "convolution"), ("7", 7, "convolution")])  # fmt: skip  # noqa: E501
@@ -29,7 +29,7 @@ def test_the_records_qualify_with_their_number_of_parameters_and_their_kind(name
 
 
 def test_the_adder_by_hand_is_right_in_every_problem():
-    verdict = judge(load(ROOT / "experiments" / "adder_by_hand.json"), number=1000)
+    verdict = judge(load(ADDERS["adder_by_hand"]), number=1000)
     assert (verdict.right, verdict.problems, verdict.parameters) == (1010, 1010, 3)
 
 
@@ -54,9 +54,7 @@ def test_an_adder_that_takes_too_long_gets_a_verdict():
 
 
 def test_numbers_that_overflow_are_wrong_and_no_error():
-    broken = adder(
-        "47", numbers=json.loads((RESULTS / "adder_47.json").read_text())["numbers"] | {"output": [[3e38], [3e38]]}
-    )
+    broken = adder("47", numbers=json.loads(ADDERS["adder_47"].read_text())["numbers"] | {"output": [[3e38], [3e38]]})
     assert judge(broken, number=20).right == 0
 
 

@@ -15,7 +15,7 @@ from tests.adders.test_challenge import HONEST, harmful
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "x</script><script>alert(1)</script>|y\n# z"
-RECORD = ROOT / "experiments" / "results" / "adder_47.json"
+RECORD = ROOT / "experiments" / "plain-adder" / "adder_47.json"
 
 
 def verdict(parameters: int | None = 56, right: int = 10_010, form: str = "declared", **more: object) -> Verdict:

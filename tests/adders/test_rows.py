@@ -12,7 +12,7 @@ from lab.adders.rows import batch, digits_of, prompts, rows
 from lab.adders.spec import load
 
 NUMBERS = st.integers(0, 10**10 - 1)
-ADDER = load(Path(__file__).parents[2] / "experiments" / "results" / "adder_47.json")
+ADDER = load(Path(__file__).parents[2] / "experiments" / "plain-adder" / "adder_47.json")
 
 
 def test_a_row_is_both_numbers_ones_first_a_zero_around_each_and_what_was_answered():

@@ -106,7 +106,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("config", "overrides", "message"),
     [
-        ("adder_gpt", ["numbers.up.shape=[31, 16]"], "model.layers[0].ffn.up.b: is a row of 32; should be a row of 31"),
+        ("adder_gpt", ["numbers.up.shape=[31, 16]"], "model.layers.0.ffn.up.b: is a row of 32; should be a row of 31"),
         ("adder_tiny", ["model.rope.period=turn"], "model.rope.period: no numbers 'turn'"),
         ("adder_arc", ["numbers.key.kind=spiral"], "'normal'"),
         ("adder_tiny", ["numbers.query.shape=[0, 4]"], "greater than or equal to 1"),

@@ -54,5 +54,5 @@ def test_a_benchmark_of_the_lab_stands_in_its_own_file_and_in_three_more(kind, o
         path.relative_to(LAB).as_posix() for path in LAB.rglob("*.py") if any(n in path.read_text() for n in names)
     }
     elsewhere = {path for path in files if path.split("/")[0] in OFFERED_ELSEWHERE}
-    shared = {"config/evaluation.py", "benchmarks/opening.py", "benchmarks/results.py"}
+    shared = {"config/evaluation.py", "benchmarks/kinds.py", "benchmarks/results.py"}
     assert files - elsewhere == {f"benchmarks/{own}.py", *shared}

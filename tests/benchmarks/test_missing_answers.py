@@ -10,6 +10,7 @@ from lab.benchmarks.cost import figures as cost_figures
 from lab.benchmarks.cost import frontier
 from lab.benchmarks.cost import tables as cost_tables
 from lab.benchmarks.cost.scoring import Variant, summarize
+from lab.benchmarks.kinds import REPORTS
 from lab.benchmarks.length_curves.figures import training_curves
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.length_curves.tables import table as length_table
@@ -17,7 +18,6 @@ from lab.benchmarks.nupa.figures import before_after
 from lab.benchmarks.nupa.in_short import changed
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.nupa.tables import change_table, changes, trained_and_beyond
-from lab.benchmarks.opening import REPORTS
 from lab.benchmarks.own_questions import OwnQuestions
 from lab.benchmarks.results import Sample, Summary, read_summary
 from lab.benchmarks.sums.carry_free import CarryFree

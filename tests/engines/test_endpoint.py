@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from lab.config.evaluation import EndpointConfig, SamplingConfig
 from lab.engines.endpoint import EndpointEngine
 from lab.engines.engine import GREEDY, Completion, Request, Sampling
-from lab.engines.opening import open_engine
+from lab.engines.from_config import open_engine
 from lab.engines.refusals import PARAMETERS
 from lab.errors import ConfigError, ModelError
 from lab.text.examples import Message

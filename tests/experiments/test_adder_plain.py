@@ -1,15 +1,21 @@
 """The compiled gradients of tiny adders against torch's."""
 
+import importlib
 import shutil
 
 import pytest
 import torch
 
-from experiments.adder_plain import ROOT, CompiledModel, block
 from lab.adders.config import AdderConfig
 from lab.adders.groups import Batch, BatchedModel, initial_rows
 from lab.adders.rows import batch
 from lab.config.loading import load
+
+script = importlib.import_module("experiments.plain-adder.run")
+ROOT = script.ROOT
+CompiledModel = script.CompiledModel
+block = script.block
+
 
 pytestmark = pytest.mark.slow
 GAINS = [f"numbers.gain_{number}={{kind: normal, shape: [3], mean: 1, std: 0}}" for number in (0, 1)]

@@ -24,7 +24,7 @@ def test_own_arguments_are_told_from_those_of_a_config():
 
 @pytest.mark.parametrize("argument", ["seed=0", "seeds", "--seeds=0"])
 def test_an_unknown_argument_is_refused_with_the_names_that_there_are(argument):
-    with pytest.raises(ConfigError, match=rf"^{argument}: this script has only seeds=, sums= and publish=$"):
+    with pytest.raises(ConfigError, match=rf"^{argument}: this script has only seeds=, sums=$"):
         own([argument], "seeds", "sums")
 
 
@@ -50,7 +50,7 @@ def test_what_is_listed_is_told_from_keys_and_nothing_listed_is_refused():
     assert own_and_listed(["a,b", "sums=3", "c"], "runs", "sums") == ({"sums": "3"}, ["a", "b", "c"])
     with pytest.raises(ConfigError, match=r"^nothing to measure: give runs, with commas between them$"):
         own_and_listed(["sums=3"], "runs", "sums")
-    with pytest.raises(ConfigError, match=r"^x=1: this script has only publish=$"):
+    with pytest.raises(ConfigError, match=r"^x=1: this script has no arguments$"):
         own(["x=1"])
 
 

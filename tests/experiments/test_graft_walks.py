@@ -1,12 +1,15 @@
 """Where walking heads should stop, and edits of where they stop, on a toy model."""
 
-import graft_walks
+import importlib
+
 import pytest
 import torch
 
 from lab.config.finetuning import Swap
 from lab.config.schema import ModelConfig
 from lab.models import swaps
+
+graft_walks = importlib.import_module("experiments.graft-walks.run")
 
 QUESTION, ANSWER = "581 + 417 =", "0998"
 

@@ -5,27 +5,26 @@ import torch
 
 from experiments.shared.inserted_places import Insertion, inserted
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.errors import ModelError
 from lab.numbers.tasks import TASKS
-from lab.scratch import llama as scratch
 from lab.text.notation import Notation
+from tests.from_scratch import built
 
 NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])
 MODELS = {
-    "relative": {"encoding": "relative"},
-    "rope": {"encoding": "rope"},
-    "rope with a slope": {"encoding": "rope", "locality": 0.2},
-    "alibi": {"encoding": "alibi"},
-    "fire": {"encoding": "fire"},
+    "relative": {"relative_keys": {}},
+    "rope": {},
+    "rope with a slope": {"locality": {"slope": 0.2}},
+    "alibi": {"alibi": {}},
+    "fire": {"fire": {}},
 }
 
 
-def model(layers: int = 1, **changes):
+def model(layers: int = 1, **parts: dict):
     """A model with random weights, so large that every key matters."""
-    positions = PositionsConfig(kind="coupled", largest=512, segments=True)
-    config = ScratchConfig(size="0.2M", layers=layers, positions=positions, **changes)
-    model = scratch.build(config, NOTATION.vocabulary, 0).eval()
+    model = built(
+        NOTATION.vocabulary, {"coupled_ids": {"largest": 512}, "segments": {}, **parts}, size="0.2M", layers=layers
+    )
     for weight in model.parameters():
         weight.data *= 4
     return model
@@ -82,13 +81,13 @@ def test_without_places_nothing_changes_and_after_the_context_neither(name, laye
 
 
 def test_relative_keys_do_not_tell_new_distances_so_only_the_number_of_digits_counts():
-    one = model(encoding="relative")
+    one = model(relative_keys={})
     assert torch.allclose(logits(one, 10, Insertion(15, farther=False, signs=False)), logits(one, 10, Insertion(15)))
     assert torch.equal(logits(one, 10, Insertion(15, more=False)), logits(one, 10, Insertion(0)))
 
 
 def test_with_rope_more_digits_farther_digits_and_farther_signs_each_matter():
-    one = model(encoding="rope")
+    one = model()
     parts = [
         Insertion(0),
         Insertion(15, farther=False, signs=False),
@@ -102,8 +101,8 @@ def test_with_rope_more_digits_farther_digits_and_farther_signs_each_matter():
 
 def test_models_whose_scores_would_be_others_are_refused():
     with pytest.raises(ModelError, match="places cannot be inserted if ids are learned"):
-        logits(model(encoding="learned"), 10, Insertion(3))
-    clipped = model(encoding="rope")
-    clipped.clip_distances(5)
-    with pytest.raises(ModelError, match="without clip_distance and stick_breaking"):
+        logits(model(learned_ids={}), 10, Insertion(3))
+    clipped = model()
+    clipped.change_parts({"clipped_distances": {"at": 5}})
+    with pytest.raises(ModelError, match="without clipped_distances and stick_breaking"):
         logits(clipped, 10, Insertion(3))

@@ -1,11 +1,15 @@
+import importlib
+
 import pytest
 import torch
 
-from experiments.leak_law import set_leak
 from experiments.shared.sums import drawn
-from lab.probing.instruments.alignment import foreign_digits, queries
+from lab.probing.addition.alignment import foreign_digits, queries
 from lab.probing.interventions import take
 from tests.probing.known_adders import llama_adder, native_adder
+
+script = importlib.import_module("experiments.leak-given.run")
+set_leak = script.set_leak
 
 
 @pytest.fixture(params=[native_adder, llama_adder])

@@ -7,16 +7,15 @@ from experiments.shared.one_pass import likeliest, right_tokens
 from lab.benchmarks.benchmark import ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.engines.plain import PlainEngine
 from lab.models import sources
 from lab.models.loading import load_scratch
 from lab.numbers.additions import addition
 from lab.numbers.sampling import Cell, block
 from lab.numbers.tasks import TASKS
-from lab.scratch import llama as scratch
 from lab.text.notation import Notation
 from lab.text.running_totals import RunningTotals
+from tests.from_scratch import built
 
 
 @pytest.mark.parametrize("digits", [20, 30])
@@ -35,13 +34,15 @@ def test_one_pass_finds_the_first_wrong_digit_that_generation_writes(digits):
     assert set(written.values()) != {None}
 
 
+WINDOW = {"window": {"reach": 1}, "relative_keys": {}}
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("segments", [True, False])
 def test_the_pieces_of_a_pass_are_what_a_window_sees(layers, segments):
     notation = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])
-    positions = PositionsConfig(kind="coupled", largest=512, segments=segments)
-    config = ScratchConfig(size="0.2M", layers=layers, encoding="relative", window=1, positions=positions)
-    model = scratch.build(config, notation.vocabulary, 0).eval()
+    parts = {"coupled_ids": {"largest": 512}, **WINDOW, **({"segments": {}} if segments else {})}
+    model = built(notation.vocabulary, parts, size="0.2M", layers=layers)
     for weight in model.parameters():
         weight.data *= 5  # so that what is seen decides what is likeliest
     item = addition("carries", 180, 0, 0)
@@ -54,9 +55,7 @@ def test_the_pieces_of_a_pass_are_what_a_window_sees(layers, segments):
 def test_the_pieces_of_a_pass_over_running_totals_are_what_a_window_sees_in_both_directions():
     product = TASKS["multiply_hard_integer"]
     notation = RunningTotals([product])
-    positions = PositionsConfig(kind="grid", largest=64, segments=True)
-    config = ScratchConfig(size="0.2M", layers=2, encoding="relative", window=1, positions=positions)
-    model = scratch.build(config, notation.vocabulary, 0).eval()
+    model = built(notation.vocabulary, {"grid_ids": {}, **WINDOW, "segments": {}}, size="0.2M", layers=2)
     for weight in model.parameters():
         weight.data *= 5
     item = block(Cell(product, 20), "train", 0, 0)[0]

@@ -1,10 +1,17 @@
+import importlib
 import shutil
 from pathlib import Path
 
 import pytest
 
-from experiments.reach_law import GRID, LONGEST, WHOLE, first_failure, measured
 from lab.models import sources
+
+script = importlib.import_module("experiments.reach-law.run")
+GRID = script.GRID
+LONGEST = script.LONGEST
+WHOLE = script.WHOLE
+first_failure = script.first_failure
+measured = script.measured
 
 
 @pytest.mark.parametrize("trained", [5, 10])

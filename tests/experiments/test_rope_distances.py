@@ -1,12 +1,19 @@
+import importlib
 from itertools import combinations
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from experiments.rope_distances import DISTANCES, HIDDEN, TRAINED, attention_of_layers, changed
 from lab.numbers.additions import addition
 from tests.experiments.test_inserted_places import NOTATION, model
+
+script = importlib.import_module("experiments.rope-distances.run")
+DISTANCES = script.DISTANCES
+HIDDEN = script.HIDDEN
+TRAINED = script.TRAINED
+attention_of_layers = script.attention_of_layers
+changed = script.changed
 
 
 class Words:
@@ -24,7 +31,7 @@ def shares(**changes) -> list[list[float]]:
 
 @torch.no_grad()
 def test_where_all_keys_weigh_the_same_one_more_digit_gets_as_much_as_each_of_the_others():
-    one = model(encoding="rope")
+    one = model()
     for layer in one.model.layers:
         layer.self_attn.q_proj.weight.zero_()
     asked = addition("uniform", TRAINED, 0, 0)
@@ -35,7 +42,7 @@ def test_where_all_keys_weigh_the_same_one_more_digit_gets_as_much_as_each_of_th
 
 
 def test_relative_keys_give_a_digit_the_same_at_any_distance_of_four_and_more_and_rope_does_not():
-    (relative,), (rope,) = shares(encoding="relative"), shares(encoding="rope")
+    (relative,), (rope,) = shares(relative_keys={}), shares()
     for far in (slice(0, 47), slice(54, None)):
         assert relative[far] == pytest.approx([relative[far][0]] * 47, rel=1e-4)
         assert max(rope[far]) > 1.5 * min(rope[far])
@@ -43,7 +50,7 @@ def test_relative_keys_give_a_digit_the_same_at_any_distance_of_four_and_more_an
 
 @torch.no_grad()
 def test_the_distance_of_digits_and_that_of_signs_are_clipped_one_at_a_time():
-    one = model(encoding="rope")
+    one = model()
     words = ["<begin>", *"7" * 14, "<add_integer>", *"5" * 14, "=", *"2" * 14]
     ids_1T, seen = torch.tensor([Words.convert_tokens_to_ids(words)]), {}
     for change in ("as trained", "distance", "distance of digits", "distance of signs", HIDDEN, "as trained again"):

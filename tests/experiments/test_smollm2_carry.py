@@ -2,8 +2,8 @@ import numpy as np
 
 from experiments.shared.sums import drawn
 from experiments.smollm2_carry import digits_told
+from lab.probing.addition.head_contents import contents
 from lab.probing.components import Component
-from lab.probing.instruments.head_contents import contents
 from tests.probing.known_adders import tricase_adder
 
 COLUMN = 2

@@ -11,7 +11,7 @@ from lab.engines.engine import Request
 from lab.engines.local import LocalEngine
 from lab.engines.plain import PlainEngine
 from lab.errors import ModelError
-from lab.graft.llama import added_mask
+from lab.graft.llama import visible_keys
 from lab.models import adapters, loading, swaps
 from lab.parts.coupled import FAR_KIND, Coupled
 from lab.parts.part import Step
@@ -185,9 +185,9 @@ def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(toy_m
         assert (bounded[~far_11K] == 1).all()
     row = torch.tensor([tokens])
     with_bound = model(row).logits
-    loading.bound_far(model, 0)
+    loading.change_parts(model, {"coupled": {"far_at_most": 0}})
     assert (model(row).logits - with_bound)[0, -1].abs().max() > 1e-4
-    loading.bound_far(model, 3)
+    loading.change_parts(model, {"coupled": {"far_at_most": 3}})
     assert torch.equal(model(row).logits, with_bound)
 
 
@@ -209,11 +209,11 @@ def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy
     torch.testing.assert_close(faded, hidden(ids).logits)
 
 
-@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far digits"), (None, "far digits")])
+@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far=seen"), (None, "have parts")])
 def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, swap, message):
     model = load(toy_model, SWAPS[swap] if swap else Swap())[0]
     with pytest.raises(ModelError, match=message):
-        loading.bound_far(model, 3)
+        loading.change_parts(model, {"coupled": {"far_at_most": 3}})
 
 
 def test_a_bound_of_layers_that_there_are_not_is_refused(toy_model):
@@ -242,11 +242,11 @@ def test_hints_do_not_end_a_run(toy_model):
 def test_alibi_takes_away_slope_times_distance(toy_model):
     model, _ = load(toy_model, SWAPS["alibi"])
     states = torch.zeros(1, 3, 32)
-    inputs = model.part_inputs([[5, 6, 7]]).parts["alibi"]
-    act = model.parts["alibi"].act(inputs, Step(states, model.model.rotary_emb, training=False))
-    bias = act.shared(added_mask(states, None, 0))
-    slopes = [2**-2, 2**-4, 2**-6, 2**-8]
+    positions = model.positions_of(**model.part_inputs([[5, 6, 7]]).parts["positions"])
+    act = model.parts["alibi"].act({}, Step(states, model.model.rotary_emb, False, positions=positions))
     hidden = torch.finfo(torch.float32).min
+    bias = act.shared(torch.where(visible_keys(torch.tensor([[5, 6, 7]]), None, 0), 0.0, hidden))
+    slopes = [2**-2, 2**-4, 2**-6, 2**-8]
     for head, slope in enumerate(slopes):
         expected = [[0, hidden, hidden], [-slope, 0, hidden], [-2 * slope, -slope, 0]]
         assert torch.equal(bias[0, head], torch.tensor(expected))
@@ -474,27 +474,21 @@ def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
     model.know_tokens(["1", "2", "12"], [], [2], "total")  # a token that is never written does not matter
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in CAUSAL if not {"only answers reversed", "evenly spaced"} & {*name.split(", ")}]
-)
-def test_swapped_models_open_in_transformer_lens(toy_model, name):
+@pytest.mark.parametrize("name", SWAPS)
+def test_models_with_parts_open_for_probing_and_their_patterns_count(toy_model, name):
+    from lab.probing.addition.positions import TextSums
     from lab.probing.bridge import bridge
-    from lab.probing.positions import TextSums
+    from lab.probing.contrast import Tokens
+    from lab.probing.interventions import pattern
 
     model, tokenizer = load(toy_model, SWAPS[name])
     format = SWAPS[name].format
     writer = TextSums(tokenizer, format=None if format.index_hints != "none" else format)
-    bridge(name, with_trained_places(model), writer, tokenizer)  # checks that the logits are the model's
-
-
-def test_attention_that_transformer_lens_does_not_have_is_named(toy_model):
-    from lab.probing.bridge import bridge
-    from lab.probing.positions import TextSums
-
-    for name in ("coupled, evenly spaced", "coupled, nothing reversed"):
-        model, tokenizer = load(toy_model, SWAPS[name])
-        with pytest.raises(ModelError, match=r"TransformerLens does not compute parts\.(walk|even_spacing)"):
-            bridge(name, model, TextSums(tokenizer), tokenizer)
+    subject = bridge(name, with_trained_places(model), writer, tokenizer)  # checks that the logits are the model's
+    asked = Tokens(subject.sums([(12, 34), (5, 67)]).tokens_BT)
+    with torch.inference_mode():
+        changed = subject.logits(asked, [pattern(0, torch.zeros_like)])
+        assert not torch.allclose(changed.nan_to_num(0, 0, 0), subject.logits(asked).nan_to_num(0, 0, 0), atol=1e-4)
 
 
 def test_spacing_can_be_set_after_loading_and_taken_back(toy_model):
@@ -503,10 +497,10 @@ def test_spacing_can_be_set_after_loading_and_taken_back(toy_model):
     ids = tokenizer.encode("12 and 345 = 7", return_tensors="pt")
     with torch.inference_mode():
         before = with_trained_places(model)(ids).logits
-        loading.space_evenly(model, 3)
+        loading.change_parts(model, {"even_spacing": {"distance": 3}})
         assert torch.equal(model(ids).logits, with_trained_places(spaced)(ids).logits)
         assert not torch.allclose(model(ids).logits, before, atol=1e-3)
-        loading.space_evenly(model, 0)
+        loading.change_parts(model, {"even_spacing": None})
         assert torch.equal(model(ids).logits, before)
 
 
@@ -521,10 +515,10 @@ def test_evenly_spaced_numbers_change_no_bit_of_a_text_without_numbers(toy_model
 def test_spacing_needs_coupled_positions_and_a_rotation_that_does_not_change(toy_model):
     same_place, _ = load(toy_model, SWAPS["same place"])
     with pytest.raises(ModelError, match="even_spacing needs a model that was tuned"):
-        loading.space_evenly(same_place, 3)
+        loading.change_parts(same_place, {"even_spacing": {"distance": 3}})
     coupled, _ = load(toy_model, SWAPS["coupled"])
     with pytest.raises(ModelError, match=r"even_spacing: distance: .*greater than or equal to 1"):
-        loading.space_evenly(coupled, -1)
+        loading.change_parts(coupled, {"even_spacing": {"distance": -1}})
     coupled.model.rotary_emb.rope_type = "dynamic"
     with pytest.raises(ModelError, match="even_spacing does not go with RoPE of the kind dynamic"):
-        loading.space_evenly(coupled, 3)
+        loading.change_parts(coupled, {"even_spacing": {"distance": 3}})

@@ -1,14 +1,19 @@
 import shutil
+import warnings
+from unittest.mock import Mock
 
+import httpx2
 import pytest
 import torch
 import yaml
+from huggingface_hub.errors import GatedRepoError
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
 from lab.ask import main as ask
 from lab.config.finetuning import LoraConfig
 from lab.config.schema import ModelConfig
-from lab.errors import ModelError
+from lab.errors import LabWarning, ModelError
 from lab.export import main as export
 from lab.models import adapters, loading, pretrained, sources
 
@@ -143,3 +148,33 @@ def test_a_whole_model_that_was_cut_off_is_told_like_any_other_and_an_embedded_o
     monkeypatch.setitem(sources.EMBEDDED, "toy", sources.Embedded("toys==1", "", "Toy.gguf"))
     with pytest.raises(ModelError, match=rf"remove {folder} to fetch it again"):
         pretrained.load(ModelConfig(name="toy"))
+
+
+@pytest.mark.parametrize("name", ["adds-1000", "adds-1000-rope", "adds-as-written"])
+def test_a_model_from_scratch_of_an_earlier_version_is_saved_again_with_the_names_of_today(name, tmp_path):
+    folder = sources.zoo()[f"zoo/{name}"] / "model"
+    before = AutoModelForCausalLM.from_pretrained(folder)
+    before.save_pretrained(tmp_path)
+    saved = load_file(tmp_path / "model.safetensors")
+    assert not {key.split(".")[0] for key in saved} - {"model", "lm_head", "parts"}
+    assert {key.split(".")[0] for key in load_file(folder / "model.safetensors")} - {"model", "lm_head", "parts"}
+    after = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert list(after.parts) == list(before.parts)
+    assert torch.equal(logits(after), logits(before))
+
+
+def test_weights_that_this_machine_cannot_hold_are_warned_of_before_they_are_fetched(monkeypatch):
+    monkeypatch.setattr(pretrained, "free_memory", lambda device: 8e9)
+    config = ModelConfig(name="meta-llama/Llama-3.1-8B", dtype="bfloat16", device="cpu")
+    with pytest.warns(LabWarning, match=r"16.1 GB to download, 16.1 GB of memory, but only 8.0 GB are free"):
+        pretrained.warn_of_size(config, 16.06e9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pretrained.warn_of_size(config.model_copy(update={"quantization": "nf4"}), 16.06e9)
+
+
+def test_a_model_that_wants_a_login_says_how_to_log_in(monkeypatch):
+    refused = GatedRepoError("401", response=httpx2.Response(401, request=httpx2.Request("GET", "https://hub")))
+    monkeypatch.setattr(pretrained, "model_info", Mock(side_effect=refused))
+    with pytest.raises(ModelError, match="hf auth login"):
+        pretrained.load(ModelConfig(name="meta-llama/Llama-3.1-8B", dtype="float32", device="cpu"))

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from lab.config.earlier import scratch_parts
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.numbers.tasks import TASKS
-from lab.scratch import llama as scratch
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
+from tests.from_scratch import built
 
 NOTATION = Notation(TokenizerConfig(), FormatConfig(), [TASKS["add_integer"]])
 
@@ -20,8 +20,8 @@ NOTATION = Notation(TokenizerConfig(), FormatConfig(), [TASKS["add_integer"]])
 def test_a_bridge_has_the_models_logits_and_attention_that_sums_to_one(encoding, kind):
     from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 
-    positions = PositionsConfig(kind=kind, segments=kind == "coupled")
-    model = scratch.build(ScratchConfig(encoding=encoding, positions=positions), NOTATION.vocabulary, 0).eval()
+    keys = {"encoding": encoding, "position_kind": kind, "segments": kind == "coupled"}
+    model = built(NOTATION.vocabulary, scratch_parts(keys)["parts"])
     ids = torch.tensor([build_tokenizer(NOTATION.vocabulary).encode("1 2 3 <add_integer> 4 5 = 1 6 8")])
     # TransformerLens asks a tokenizer for "a", a word that no notation has
     bridge = build_bridge_from_module(model, architecture="LlamaForCausalLM", hf_config=model.config, tokenizer=None)

@@ -200,7 +200,7 @@ def test_the_adder_of_sums_as_people_write_them_reverses_nothing():
 def test_the_twin_without_locality_adds_two_hundred_digits_if_all_far_digits_weigh_no_more_than_five():
     name = "zoo/adds-10-without-locality"
     problems = [addition("nines_short", 200, 0, index) for index in range(3)]
-    usual, bounded = lab.load(name), lab.load(name, far_at_most=5)
+    usual, bounded = lab.load(name), lab.load(name, parts={"far_digits": {"at_most": 5}})
     assert not any(sample.reading.exact_match for sample in lab.evaluate(usual, problems).samples)
     assert all(sample.reading.exact_match for sample in lab.evaluate(bounded, problems).samples)
 
@@ -208,7 +208,7 @@ def test_the_twin_without_locality_adds_two_hundred_digits_if_all_far_digits_wei
 @pytest.mark.slow
 def test_the_adder_with_rope_adds_hundreds_of_digits_if_no_key_is_farther_away_than_in_training():
     problems = [addition(stratum, 100, 0, 0) for stratum in STRATA]
-    usual, clipped = lab.load("zoo/adds-10-rope"), lab.load("zoo/adds-10-rope", clip_distance=9)
+    usual, clipped = lab.load("zoo/adds-10-rope"), lab.load("zoo/adds-10-rope", parts={"clipped_distances": {"at": 9}})
     assert not any(sample.reading.exact_match for sample in lab.evaluate(usual, problems).samples)
     assert all(sample.reading.exact_match for sample in lab.evaluate(clipped, problems).samples)
 

@@ -1,4 +1,5 @@
-"""A part and a kind of position ids of one's own, each one file outside the lab: trained, saved and opened again."""
+"""A part and a kind of position ids of one's own, each one file outside the lab: put into a pretrained model and into
+one from scratch, trained, saved and opened again."""
 
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from lab.engines.plain import PlainEngine
 from lab.errors import ModelError
 from lab.finetune import main as finetune
 from lab.models import swaps
+from lab.models.loading import load_scratch
+from lab.pretrain import main as pretrain
 from lab.trees.layout import tree_inputs
 from lab.trees.prefix_tree import PrefixTree
 
@@ -147,3 +150,26 @@ def test_own_parts_are_trained_saved_and_opened_again_by_the_run_alone(toy_model
     base = next(module for module in model.engine.model.modules() if hasattr(module, "part_inputs"))
     assert base.parts["parity"].bias.abs().max() > 0.01  # it began at 0 and learned at its own rate
     assert model.ask("12 + 34") == lab.load(str(tmp_path / "run")).ask("12 + 34")
+
+
+@pytest.mark.slow
+def test_the_same_parts_are_trained_from_scratch_and_opened_again_by_the_run_alone(tmp_path):
+    small = [
+        "model={size: 0.2M, device: cpu}",
+        "data.lengths=[1, 3]",
+        "evaluation={lengths: [1, 3], while_training: []}",
+    ]
+    small += ["training={max_steps: 2, batch_size: 4, micro_batch_size: 2, log_every: 1, evaluate_every: 1}"]
+    small += ["training.warmup_steps=1", "training.valid_problems=4", "evaluation.problems_per_length=4"]
+    own = ["uses=[own_parity, own_restart]", "parts={parity: {}, restart: {}}"]
+    pretrain([str(ROOT / "configs" / "scratch_add.yaml"), f"output={tmp_path}", "name=run", *small, *own])
+    run = load_scratch(tmp_path / "run")
+    assert run.model.parts["parity"].bias.abs().max() > 0
+    ids = torch.tensor([run.tokenizer.encode("1 2 <add_integer> 3 4 5 =")])
+    assert run.model.positions(ids).tolist() == [[0, 0, 1, 2, 0, 1, 2, 3]]
+    alike = {"attention_mask": torch.ones_like(ids), "do_sample": False, "max_new_tokens": 6, "pad_token_id": 0}
+    with_cache, without = (run.model.generate(ids, use_cache=use_cache, **alike) for use_cache in (True, False))
+    assert torch.equal(with_cache, without)
+    model = lab.load(str(tmp_path / "run"))
+    assert model.ask("12 + 34") == lab.load(str(tmp_path / "run")).ask("12 + 34")
+    assert len(lab.evaluate(model, lab.problems("add_integer", digits=3, n=4)).samples) == 4

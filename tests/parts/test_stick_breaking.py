@@ -7,10 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.errors import ModelError
 from lab.parts.stick_breaking import Downward, sharpened, stick_breaking_weights
-from lab.probing.bridge import bridge
-from tests.scratch.test_llama import tiny
 
 
 def weights(scores: list[float], visible: list[bool] | None = None) -> list[float]:
@@ -106,9 +103,3 @@ def test_weights_are_the_chances_of_a_walk_from_high_places_to_low_ones_whatever
     visible = torch.ones(1, 1, 1, count + 1, dtype=torch.bool)
     found = walk.weights(torch.tensor([*scores, 9.0])[None, None, None], visible)
     assert found.flatten().tolist() == pytest.approx([*expected, 0], abs=1e-5)
-
-
-@pytest.mark.parametrize("encoding", ["relative window sticks", "rope clipped"])
-def test_transformer_lens_is_not_given_heads_that_it_does_not_know(encoding):
-    with pytest.raises(ModelError, match="mine: TransformerLens computes no relative keys, no clipped distances"):
-        bridge("mine", tiny(encoding, "coupled"), None)  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ def in_the_lab(sevens: Path):
     from lab.benchmarks.benchmark import ask
     from lab.config.evaluation import LocalEngineConfig
     from lab.config.schema import ModelConfig
-    from lab.engines.opening import open_engine
+    from lab.engines.from_config import open_engine
     from lab.plugins.shared import figures, open_cached
 
     engine, _ = open_engine(LocalEngineConfig(model=ModelConfig(name=str(sevens), dtype="float32")))

@@ -4,11 +4,11 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from lab.probing import bridge
+from lab.probing.addition.pairs import Pairs
 from lab.probing.benchmark import wiring
 from lab.probing.benchmark.families import attention_carry, llama, ones_first
 from lab.probing.benchmark.known import END, FIELD, PAD, WORDS, FieldSums, KnownAdder
 from lab.probing.bridge import Subject
-from lab.probing.pairs import Pairs
 
 TOKENS = FieldSums().tokens
 llama_adder = llama.adder

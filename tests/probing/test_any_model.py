@@ -16,26 +16,14 @@ from lab.engines.local import LocalEngine
 from lab.errors import LabError, ModelError, TaskError
 from lab.models import pretrained
 from lab.probing import interventions
+from lab.probing.addition import ablation, alignment, helix, heuristics, interchange, probes, surgery
+from lab.probing.addition.columns import ColumnPairs
+from lab.probing.addition.pairs import carry_only
+from lab.probing.addition.positions import TextSums
+from lab.probing.answered import Answered
 from lab.probing.bridge import Subject, bridge
 from lab.probing.components import Component
-from lab.probing.contrast import Contrast
-from lab.probing.instruments import (
-    ablation,
-    alignment,
-    atp_star,
-    attribution,
-    edges,
-    helix,
-    heuristics,
-    interchange,
-    lenses,
-    patching,
-    path_patching,
-    probes,
-    surgery,
-)
-from lab.probing.pairs import carry_only
-from lab.probing.positions import TextSums
+from lab.probing.instruments import atp_star, attribution, edges, lenses, patching, path_patching
 
 ROOT = Path(__file__).parents[2]
 LLAMA = {
@@ -172,7 +160,7 @@ def instruments(subject: Subject):
         "edges": lambda: edges.attribute(subject, pairs, 2),
         "probes": lambda: probes.probe(subject, sums, columns=[2]),
         "interchange": lambda: interchange.interchange_all(subject, 4, columns=[2], train_pairs=8, test_pairs=8),
-        "lens": lambda: lenses.logit_lens(subject, sums),
+        "lens": lambda: lenses.logit_lens(subject, ColumnPairs(sums)),
         "helix": lambda: helix.helix(subject, sums, sums, 2, layers=[0]),
         "heuristics": lambda: heuristics.heuristics(subject, sums, 2),
         "surgery": lambda: surgery.surgery(subject, {4: sums}, aligned),
@@ -183,9 +171,9 @@ def instruments(subject: Subject):
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_every_instrument_measures_every_family_or_refuses_it_in_one_line(kind, tmp_path, monkeypatch):
     def every_pair(subject, pairs, batch_size):
-        return Contrast(subject, pairs).run(batch_size)
+        return Answered(subject, pairs).run(batch_size)
 
-    monkeypatch.setattr(Contrast, "of_right_pairs", every_pair)  # models drawn at random cannot add
+    monkeypatch.setattr(Answered, "of_right_pairs", every_pair)  # models drawn at random cannot add
     subject, refused = Subject.from_name(saved(kind, tmp_path, tokenizer()), "Add: {a}+{b}="), {}
     for name, measure in instruments(subject).items():
         try:
@@ -219,7 +207,9 @@ def test_sums_longer_than_a_table_of_positions_are_refused_as_such(kind, tmp_pat
     few = {"max_position_embeddings": 64} if "max_position_embeddings" in FAMILIES[kind] else {"n_positions": 64}
     subject = Subject.from_name(saved(kind, tmp_path, tokenizer(), **few), "{a}+{b}=")
     long = subject.sums([(10**40 + 3, 10**40 + 4)])
-    with pytest.raises(TaskError, match=r"these sums take 126 tokens, but it reads at most 64; use shorter numbers$"):
+    with pytest.raises(
+        TaskError, match=r"these prompts take 126 tokens, but it reads at most 64; use shorter numbers$"
+    ):
         subject.logits(long)
     with pytest.raises(TaskError, match="use shorter numbers"):
         alignment.alignment(subject, {41: long})

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from experiments import trained_circuits as verified
+from lab.probing.addition.pairs import carry_only
 from lab.probing.benchmark.contestants import CONTESTANTS, Trial, auroc, parts
 from lab.probing.benchmark.families import trained
 from lab.probing.benchmark.families.trained import VERIFIED
@@ -16,7 +17,6 @@ from lab.probing.benchmark.running import ADDERS
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE
 from lab.probing.instruments import patching
-from lab.probing.pairs import carry_only
 
 DRAWN = np.random.default_rng(0)
 NUMBERS = [(int(a), int(b)) for n in (1, 2, 4, 6) for a, b in DRAWN.integers(0, 10**n, (30, 2))]

@@ -11,16 +11,16 @@ from peft import LoraConfig, get_peft_model
 from transformer_lens.model_bridge import TransformerBridge
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
+from lab.config.earlier import scratch_parts
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.errors import ModelError, TaskError
 from lab.numbers.tasks import TASKS
+from lab.probing.addition.positions import NotatedSums, Sums, SumWriter, TextSums, Written
 from lab.probing.bridge import Subject, bridge, check, open_model
-from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums, Written
-from lab.scratch import llama as scratch
 from lab.scratch.llama import NumberLlama
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
+from tests.from_scratch import built
 from tests.probing.known_adders import llama_adder
 
 NUMBERS = [(3, 4), (123456, 7), (58, 99942)]
@@ -32,10 +32,10 @@ ENCODINGS = [("rope", "plain"), ("nope", "plain"), ("alibi", "plain"), ("alibi_r
 
 
 def from_scratch(encoding: str = "rope", kind: str = "plain") -> NumberLlama:
-    positions = PositionsConfig(kind=kind, segments=kind == "coupled")  # type: ignore[arg-type]
     name, *local = encoding.split()
-    config = ScratchConfig(encoding=name, locality=[0.5, 1, 0, 0.25] if local else 0, positions=positions)  # type: ignore[arg-type]
-    return scratch.build(config, NOTATION.vocabulary, 0).eval()
+    keys = {"encoding": name, "position_kind": kind, "segments": kind == "coupled"}
+    keys["locality"] = [0.5, 1, 0, 0.25] if local else 0
+    return built(NOTATION.vocabulary, scratch_parts(keys)["parts"])
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_models_that_are_not_there_and_bad_templates_are_one_line(toy_model, tmp
         open_model(str(tmp_path / "nothing"))
     assert "\n" not in str(caught.value)
     with pytest.raises(TaskError, match=r"^template '\{a\}': should have"):
-        open_model(str(toy_model), "{a}")
+        open_model(str(toy_model), "{a}").sums([(1, 2)])
 
 
 @torch.inference_mode()

@@ -19,9 +19,9 @@ from transformer_lens.config import TransformerBridgeConfig
 from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 from transformer_lens.model_bridge.sources.native import NativeModel
 
+from lab.probing.addition.positions import Sums, Written
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import heads, pattern, put, read_residuals, residual, take
-from lab.probing.positions import Sums, Written
 from tests.probing.known_adders import llama_adder, native_adder, tricase_adder
 
 UNTOUCHED = [[4.0, 6.0], [4.0, 9.0]]

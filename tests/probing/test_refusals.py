@@ -6,24 +6,13 @@ import numpy as np
 import pytest
 
 from lab.errors import LabError
+from lab.probing.addition import alignment, head_contents, helix, heuristics, interchange, probes, surgery
+from lab.probing.addition.pairs import Pairs, carry_only
+from lab.probing.batching import batches
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
-from lab.probing.instruments import (
-    alignment,
-    attribution,
-    edges,
-    head_contents,
-    helix,
-    heuristics,
-    interchange,
-    patching,
-    path_patching,
-    probes,
-    surgery,
-)
+from lab.probing.instruments import attribution, edges, patching, path_patching
 from lab.probing.interventions import residual
-from lab.probing.pairs import Pairs, carry_only
-from lab.probing.positions import batches
 from tests.probing.known_adders import native_adder
 
 HEAD, MLP, MISSING = Component("head", 0, 0), Component("mlp", 0), Component("head", 0, 99)

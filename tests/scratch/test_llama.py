@@ -7,15 +7,16 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from lab.config.pretraining import SIZES, Encoding, PositionKind, PositionsConfig, ScratchConfig
+from lab.config.pretraining import SIZES
 from lab.errors import ModelError
+from lab.parts.locality import Locality
 from lab.scratch.llama import NumberLlama, NumberLlamaConfig, build
-from lab.scratch.position_encodings import LocalityBias
 from lab.text.examples import IGNORED
+from tests.from_scratch import built, config
 
 WORDS = ["<pad>", "<begin>", "<end>", "=", "<add_integer>", ".", *map(str, range(10)), "12", "345", "<0.1>"]
 PAD = 0
-ENCODINGS: list[Encoding] = ["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]
+ENCODINGS = ["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]
 ALLOWED = [
     *itertools.product(ENCODINGS, ["plain", "coupled"]),
     *[("rope local", "plain"), ("rope local", "coupled"), ("learned local", "coupled"), ("learned", "abacus")],
@@ -26,14 +27,12 @@ ALLOWED = [
 PROMPTS = ["<begin> 5 2 <add_integer> 7 =", "<begin> 12 345 . 8 <add_integer> <0.1> 3 1 =", "<begin> 9 <add_integer>"]
 
 
-def prompts(kind: PositionKind) -> list[str]:
+def prompts(kind: str) -> list[str]:
     """The prompts that a model with these ids can complete: countdown ids need whole questions."""
     return PROMPTS[:2] if kind in ("countdown", "counted") else PROMPTS
 
 
-def tiny(
-    encoding: str = "rope", kind: PositionKind = "plain", segments: bool = False, largest: int = 64
-) -> NumberLlama:
+def tiny(encoding: str = "rope", kind: str = "plain", segments: bool = False, largest: int = 64) -> NumberLlama:
     """A tiny model with weights so far from zero that its choices are distinct. "rope local" is rope with a slope of
     locality for each head, and with ids that go on through the point. With "sticks", one head of four is a
     stick-breaking head; with "downward", two are, and one of them walks down the places; with "far", all far keys
@@ -41,8 +40,8 @@ def tiny(
     torch.manual_seed(0)
     name, *more = encoding.split()
     local = "local" in more
-    config = NumberLlamaConfig(
-        encoding=name,  # type: ignore[arg-type]
+    config = NumberLlamaConfig(  # with the keys that it had before there were parts
+        encoding=name,
         locality=[0.5, 1, 0, 0.25] if local else 0,
         window=2 if "window" in more else 0,
         stick_breaking=int("sticks" in more) + 2 * ("downward" in more),
@@ -114,7 +113,7 @@ def test_padding_on_the_right_needs_no_mask_and_eager_attention_agrees(encoding,
     with torch.no_grad():
         bare, masked = (model(ids, attention_mask=given).logits for given in (None, mask))
         alone = [model(torch.tensor([encode(text)])).logits[0] for text in PROMPTS]
-        if not model.config.has_own_attention:  # own attention has only one implementation
+        if model.beyond_scores is None:  # own attention has only one implementation
             model.set_attn_implementation("eager")
         eager = model(ids).logits
     torch.testing.assert_close(bare, eager, atol=1e-5, rtol=0)
@@ -145,7 +144,7 @@ def test_rope_with_plain_ids_is_llama():
         ids, mask = padded(PROMPTS, side)
         with torch.no_grad():
             ours = model(ids, attention_mask=mask).logits
-            theirs = plain(ids, attention_mask=mask, position_ids=model.positions(ids, mask)).logits
+            theirs = plain(ids, attention_mask=mask, position_ids=(mask.cumsum(-1) - 1).clamp(min=0)).logits
         torch.testing.assert_close(ours[mask == 1], theirs[mask == 1])
 
 
@@ -236,11 +235,10 @@ def test_a_learned_table_ends_and_coupled_ids_go_round():
 
 def test_a_cache_without_the_ids_of_what_is_in_it_is_refused():
     ids, _ = padded(PROMPTS[:1], "left")
-    cases: list[tuple[Encoding, torch.Tensor | None]] = [("rope", None), ("alibi", torch.tensor([[6]]))]
-    for encoding, given in cases:
-        model = tiny(encoding)
+    for encoding, given in (("alibi", None), ("alibi", torch.tensor([[6]])), ("rope", None)):
+        model = tiny(encoding, "coupled" if encoding == "rope" else "plain")
         cache = model(ids, use_cache=True).past_key_values
-        with pytest.raises(ModelError, match=r"need position_ids|key_position_ids are for 1 tokens"):
+        with pytest.raises(ModelError, match="need part_inputs, which are computed from whole rows"):
             model(ids[:, :1], position_ids=given, past_key_values=cache)
 
 
@@ -249,9 +247,7 @@ def test_a_cache_without_the_ids_of_what_is_in_it_is_refused():
 def test_sizes_are_named_by_their_parameters(size):
     millions = {"M": 1, "B": 1000}[size[-1]] * float(size[:-1])
     with torch.device("meta"):
-        own, shared = (
-            build(ScratchConfig(size=size, key_value_heads=heads), WORDS, 0) for heads in ("as_heads", "paper")
-        )
+        own, shared = (build(config(size=size, key_value_heads=heads), WORDS) for heads in ("as_heads", "paper"))
     layers, _, _, heads, key_value_heads = SIZES[size]
     assert shared.parameters_without_embeddings() / 1e6 == pytest.approx(millions, rel=0.1)
     assert own.parameters_without_embeddings() / 1e6 == pytest.approx(millions, rel=0.22 if layers > 4 else 0.15)
@@ -267,13 +263,13 @@ def test_the_sizes_of_the_paper_by_hand():
     }
     for size, count in expected.items():
         with torch.device("meta"):
-            config = ScratchConfig(size=size, key_value_heads="paper", encoding="learned")
-            assert build(config, WORDS, 0).parameters_without_embeddings() == count
+            made = build(config({"learned_ids": {}}, size=size, key_value_heads="paper"), WORDS)
+            assert made.parameters_without_embeddings() == count
 
 
 def test_a_seed_makes_the_same_weights_and_another_seed_others():
-    config = ScratchConfig(size="0.2M", encoding="fire", positions=PositionsConfig(segments=True))
-    first, again, other = (build(config, WORDS, seed).state_dict() for seed in (1, 1, 2))
+    parts = {"fire": {}, "segments": {}}
+    first, again, other = (built(WORDS, parts, seed, size="0.2M").state_dict() for seed in (1, 1, 2))
     assert all(first[name].equal(again[name]) for name in first)
     drawn = [name for name, weight in first.items() if weight.ndim > 1]
     assert not any(first[name].equal(other[name]) for name in drawn)
@@ -284,7 +280,7 @@ def test_a_seed_makes_the_same_weights_and_another_seed_others():
 
 def test_a_vocabulary_without_the_words_of_a_row_is_refused():
     with pytest.raises(ModelError, match=r"has no <pad>, <begin>, <end>, =$"):
-        build(ScratchConfig(), ["0", "1"], 0)
+        build(config(), ["0", "1"])
 
 
 @torch.inference_mode()
@@ -292,43 +288,27 @@ def test_a_bound_on_far_keys_changes_rows_that_have_more_of_them_and_can_be_take
     model = tiny("learned", "coupled")
     short, long = (torch.tensor([encode(f"<begin> {row} =")]) for row in ("5 2 <add_integer> 7", "1 2 3 4 5 6 7 8 9"))
     before = [model(ids).logits for ids in (short, long)]
-    model.bound_far(1)
+    model.change_parts({"far_digits": {"at_most": 1}})
     assert torch.equal(model(short).logits, before[0])
     assert not torch.allclose(model(long).logits, before[1])
-    model.config.far_copies = 5  # this counts only in training
-    model.bound_far(0)
+    model.change_parts({"far_digits": None})
     assert torch.equal(model(long).logits, before[1])
-    with pytest.raises(ModelError, match="far_at_most goes with rope, relative or learned, not with nope"):
-        tiny("nope").bound_far(1)
+    with pytest.raises(ModelError, match=r"far_digits needs a model with parts\.coupled_ids or parts\.abacus_ids"):
+        tiny("nope").change_parts({"far_digits": {"at_most": 1}})
 
 
 @torch.inference_mode()
 def test_learned_slopes_count_like_given_ones_and_stay_when_a_model_is_saved_or_far_keys_are_bounded(tmp_path):
     ids, slopes = torch.tensor([encode("<begin> 1 2 3 4 5 6 7 8 9 =")]), [0.5, 1.0, 0.0, 0.25]
-    learned, given = (
-        build(ScratchConfig(locality=locality, positions=PositionsConfig(kind="coupled")), WORDS, 0)
-        for locality in ("learned", slopes)
-    )
-    learned.position_bias.load_state_dict({"learned": torch.tensor(slopes) / LocalityBias.rate})
+    learned, given = (built(WORDS, {"coupled_ids": {}, "locality": {"slope": slope}}) for slope in ("learned", slopes))
+    learned.parts["locality"].load_state_dict({"learned": torch.tensor(slopes) / Locality.rate})
     assert torch.allclose(learned(ids).logits, given(ids).logits, atol=1e-6)
     learned.save_pretrained(tmp_path)
-    learned.bound_far(2)
-    given.bound_far(2)
+    for model in (learned, given):
+        model.change_parts({"far_digits": {"at_most": 2}})
     assert torch.allclose(learned(ids).logits, given(ids).logits, atol=1e-6)
-    learned.bound_far(0)
+    learned.change_parts({"far_digits": None})
     assert learned(ids).logits.equal(AutoModelForCausalLM.from_pretrained(tmp_path)(ids).logits)
-
-
-def test_a_rope_factor_divides_position_ids_and_a_saved_model_keeps_it(tmp_path):
-    positions = PositionsConfig(kind="coupled")
-    usual, slower = (build(ScratchConfig(rope_factor=factor, positions=positions), WORDS, 0) for factor in (1, 4))
-    slower.save_pretrained(tmp_path)
-    ids_BT, states = torch.arange(9)[None], torch.zeros(1, 9, 1)
-    for model in (slower, AutoModelForCausalLM.from_pretrained(tmp_path)):
-        for one, other in zip(
-            usual.model.rotary_emb(states, ids_BT), model.model.rotary_emb(states, 4 * ids_BT), strict=True
-        ):
-            assert torch.allclose(one, other, atol=1e-6)
 
 
 @torch.inference_mode()

@@ -84,8 +84,8 @@ def test_commands_that_train_or_probe_refuse_such_a_folder(folder: Path) -> None
 
 
 def test_a_setting_of_other_models_is_refused(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^clip_distance does not go with a model of two readings"):
-        engine.opened(local(folder, clip_distance=5))
+    with pytest.raises(ConfigError, match=r"^parts\.clipped_distances does not go with a model of two readings"):
+        engine.opened(local(folder, parts={"clipped_distances": {"at": 5}}))
 
 
 @pytest.mark.usefixtures("without_hub")

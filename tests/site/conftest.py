@@ -46,29 +46,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two findings, one with a figure and a table."""
-    folder = tmp_path_factory.mktemp("repository") / "experiments"
-    (folder / "results").mkdir(parents=True)
-    (folder / "results" / "curve.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    (folder / "results" / "curve.md").write_text("| a | b |\n|---|---|\n| 1 | 2 |\n")
-    artefacts = ["experiments/results/curve.png", "experiments/results/curve.md", "configs/packing.yaml"]
-    adds = "Yes <script>alert(1)</script> ([table](../../results/curve.md)).\n\n| a | b |\n|---|---|\n| 3 | 4 |\n"
-    write_finding(folder / "findings" / "multiplies", "F-002", "It does not multiply.", ["configs/packing.yaml"], "No.")
-    write_finding(folder / "findings" / "adds", "F-001", "It adds.", artefacts, adds)
-    return folder
-
-
-def write_finding(folder: Path, number: str, claim: str, artefacts: list[str], text: str) -> None:
-    front = f"id: {number}\nclaim: {claim}\nstatus: holds\ngroup: length\nmodels: []\nseeds: 0\nn: 3 sums\n"
-    front += f"device: one core\ndate: 2026-11-22\ncommands: [make it]\nartefacts: {artefacts}\nheadline: 3 of 4\n"
-    page = f"# {number}: {claim}\n\n![curve](../../results/curve.png)\n\n{text}\n\n"
-    page += "## What must be said with it\n\nIt is so.\n"
-    folder.mkdir(parents=True)
-    (folder / "README.md").write_text(f"---\n{front}---\n\n{page}")
-
-
 @pytest.fixture(scope="module")  # beyond the module, its event loop would disturb other tests
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright

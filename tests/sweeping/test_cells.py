@@ -26,12 +26,12 @@ def names(config: SweepConfig) -> list[str]:
 
 def test_every_combination_is_a_run_and_all_of_a_seed_come_before_the_next_seed(tmp_path):
     grid = {"data.tasks": [["add_integer"], ["max_integer"]], "training.learning_rate": [1e-3, 3e-5]}
-    cells = {"alibi as released": {"model.encoding": "alibi_released"}, "plain": {}}
+    cells = {"3.2M as it was": {"model.size": "3.2M"}, "plain": {}}
     found = names(sweep(tmp_path, grid=grid, cells=cells, seeds=[0, 7]))
     assert found[:3] == [
-        "try_add_integer_learning_rate-0.001_alibi-as-released_0",
+        "try_add_integer_learning_rate-0.001_3.2M-as-it-was_0",
         "try_add_integer_learning_rate-0.001_plain_0",
-        "try_add_integer_learning_rate-3e-05_alibi-as-released_0",
+        "try_add_integer_learning_rate-3e-05_3.2M-as-it-was_0",
     ]
     assert [name[-1] for name in found] == ["0"] * 8 + ["7"] * 8
     assert len(set(found)) == 16
@@ -54,18 +54,18 @@ def test_runs_have_the_names_that_the_log_of_experiments_cites(tmp_path, sweep_n
 
 
 def test_a_command_is_the_config_with_what_the_cell_changes_and_takes_up_what_is_there(tmp_path):
-    config = sweep(tmp_path, changes={"training": {"max_steps": 5}}, grid={"model.encoding": ["nope"]}, seeds=[3])
+    config = sweep(tmp_path, changes={"training": {"max_steps": 5}}, grid={"model.size": ["0.4M"]}, seeds=[3])
     [trial] = trials(config)
     assert trial.command[1:3] == ("-m", "lab.pretrain")
     assert trial.command[4:] == (
         'training={"max_steps": 5}',
-        "model.encoding=nope",
-        "name=try_nope_3",
+        'model.size="0.4M"',
+        "name=try_0.4M_3",
         "seed=3",
         f"output={tmp_path}",
         "resume=true",
     )
-    assert (trial.config.seed, trial.config.resume, trial.config.path) == (3, True, tmp_path / "try_nope_3")
+    assert (trial.config.seed, trial.config.resume, trial.config.path) == (3, True, tmp_path / "try_0.4M_3")
 
 
 def test_everything_wrong_with_any_cell_is_said_at_once_with_its_name_and_nothing_is_written(tmp_path):
@@ -97,19 +97,19 @@ def test_cells_whose_runs_would_have_one_name_are_refused(tmp_path, cells):
 
 
 def test_a_run_of_another_config_is_told_before_anything_starts(tmp_path):
-    config = sweep(tmp_path, grid={"model.encoding": ["rope", "nope"]})
-    rope, nope = trials(config)
-    with rope.config.open_run():
+    config = sweep(tmp_path, grid={"model.size": ["0.2M", "0.4M"]})
+    first, second = trials(config)
+    with first.config.open_run():
         pass
     assert [trial.finished for trial in trials(config)] == [True, False]
-    other = nope.config.model_copy(update={"seed": 9})
+    other = second.config.model_copy(update={"seed": 9})
     Run.open(other.path, dump(other))
     with pytest.raises(
-        ConfigError, match=r"cell nope: .*try_nope_0: cannot resume with another config: seed was 9, is 0"
+        ConfigError, match=r"cell 0.4M: .*try_0\.4M_0: cannot resume with another config: seed was 9, is 0"
     ):
         trials(config)
-    (tmp_path / "try_rope_0" / "status").unlink()
-    with pytest.raises(ConfigError, match=r"cell rope: .*is not a run directory"):
+    (tmp_path / "try_0.2M_0" / "status").unlink()
+    with pytest.raises(ConfigError, match=r"cell 0.2M: .*is not a run directory"):
         trials(config)
 
 

@@ -8,7 +8,7 @@ SWEEP = """
 name: try
 command: pretrain
 config: base.yaml
-grid: {model.encoding: [rope, nope]}
+grid: {model.size: [0.2M, 0.4M]}
 results: {kind: length_curves}
 launcher: {kind: local}
 """
@@ -36,7 +36,7 @@ def test_a_sweep_survives_its_own_dump(tmp_path):
     ("overrides", "message"),
     [
         (["command=train"], "'finetune', 'pretrain', 'evaluate', 'cost', 'probe' or 'adder'"),
-        (["grid={model.encoding: []}"], "grid.model.encoding = []: List should have at least 1 item"),
+        (["grid={model.size: []}"], "grid.model.size = []: List should have at least 1 item"),
         (["launcher.kind=cloud"], "launcher.kind = \"cloud\": should be 'local', 'slurm'"),
         (["launcher.partition=gpu"], "no such key"),
         (["launcher.jobs=0"], "greater than or equal to 1"),
@@ -46,7 +46,7 @@ def test_a_sweep_survives_its_own_dump(tmp_path):
         (["seeds=[-1]"], "should be different numbers, each at least 0"),
         (["cells={one: {name: x}}"], "a cell cannot set name"),
         (["changes.seed=4"], "a cell cannot set seed"),
-        (["cells={one: {model.encoding: fire}}"], "model.encoding is set by both grid and cells"),
+        (["cells={one: {model.size: 3.2M}}"], "model.size is set by both grid and cells"),
         (["only=[odd]"], "only: odd is not one of cells: there are none"),
         (["results={kind: values}"], "shares or means should name at least one path"),
         (["results={kind: values, shares: {a: b}, means: {a: c}}"], "a is a name in both shares and means"),
@@ -63,7 +63,7 @@ def test_what_is_wrong_with_a_sweep_is_one_line(tmp_path, overrides, message):
 
 def test_a_sweep_without_anything_to_try_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="grid or cells should name something to try"):
-        sweep(tmp_path, text=SWEEP.replace("grid: {model.encoding: [rope, nope]}", "grid: {}"))
+        sweep(tmp_path, text=SWEEP.replace("grid: {model.size: [0.2M, 0.4M]}", "grid: {}"))
 
 
 def test_two_cells_of_one_name_are_refused_with_their_lines(tmp_path):

@@ -1,7 +1,7 @@
 """Stands in for `lab.pretrain`: its config and its run directory, and a few steps instead of a training.
 
 After its fourth step it waits as long as there is a file "held" beside the runs; a run that is resumed after that step
-does not. If the encoding is alibi, it fails as long as there is a file "broken" there.
+does not. If the size is 1.3M, it fails as long as there is a file "broken" there.
 """
 
 import sys
@@ -22,9 +22,9 @@ def main() -> None:
             run.append("metrics", [{"step": step}])
             while step == 3 and (config.output / "held").exists():
                 time.sleep(0.02)
-        if config.model.encoding == "alibi" and (config.output / "broken").exists():
+        if config.model.size == "1.3M" and (config.output / "broken").exists():
             raise ZeroDivisionError("the slopes are broken")
-        right = {"rope": 90, "nope": 40, "alibi": 60}[config.model.encoding] + config.seed
+        right = {"0.2M": 90, "0.4M": 40, "1.3M": 60}[config.model.size] + config.seed
         run.write_json("summary", {"right": wilson(right, 100)._asdict()})
 
 

@@ -1,6 +1,6 @@
 from lab.config.finetuning import DataConfig
 from lab.numbers.additions import addition
-from lab.text.documentation import TRAINING, documentation
+from lab.text.docstrings import TRAINING, docstrings
 from lab.text.formats import taught
 from lab.text.passages import BREAKS, LONGEST, AfterPassage
 from lab.text.wording import Reworded, Wording
@@ -9,7 +9,7 @@ ITEM = Wording().example(addition("uniform", 3, 0, 0))
 
 
 def test_a_passage_is_a_stretch_of_the_training_documents_and_ends_in_a_break():
-    text, wording = documentation(TRAINING), Reworded(Wording(), [AfterPassage(1)])
+    text, wording = docstrings(TRAINING), Reworded(Wording(), [AfterPassage(1)])
     for seed in range(100):
         item = wording.example(ITEM.problem, seed)
         passage = item.prompt.removesuffix(ITEM.prompt)

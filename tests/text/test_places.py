@@ -6,12 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.numbers.representations import Float, Fraction, Integer, Scientific
+from lab.numbers.representations import Float, Fraction, Integer, Representation, Scientific, split_parts
 from lab.numbers.tasks import TASKS
-from lab.probing.positions import NOWHERE, NotatedSums, Sums
-from lab.scratch.position_ids import TokenFacts, abacus
+from lab.parts.abacus_ids import abacus
+from lab.parts.token_facts import TokenFacts
+from lab.probing.addition.positions import NotatedSums, Sums
+from lab.probing.contrast import NOWHERE
 from lab.text.notation import Notation
-from lab.text.places import FRACTION, NO_SPOT, VALUE, place_values, row_spots, row_spots_downward
+from lab.text.places import FRACTION, NO_SPOT, VALUE, row_spots, row_spots_downward
 from lab.text.scratch_tokenizer import build_tokenizer
 
 digits = st.text("0123456789", min_size=1, max_size=8)
@@ -22,6 +24,25 @@ numbers = st.one_of(
         st.builds("{}.{}e{}".format, st.sampled_from("123456789"), digits, st.integers(0, 99)), st.just(Scientific)
     ),
 )
+
+
+def place_values(number: str, representation: Representation) -> list[int | None]:
+    """The power of ten that each character of a number counts.
+
+    None for characters that have no such place: separators, exponents, and all characters of a fraction.
+
+    Args:
+        number: the text of the number, highest digit first.
+        representation: its representation.
+    """
+    if representation is Fraction:
+        return [None] * len(number)
+    parts = split_parts(number, representation)
+    shift = int(parts[2]) if representation is Scientific else 0
+    values: list[int | None] = [shift + place for place in reversed(range(len(parts[0])))]
+    if len(parts) > 1:
+        values += [None, *(shift - 1 - place for place in range(len(parts[1])))]
+    return values + [None] * (len(number) - len(values))
 
 
 @pytest.mark.parametrize(

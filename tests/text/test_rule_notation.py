@@ -21,11 +21,9 @@ KEYS = ("add_integer", "sub_integer", "max_integer", "multiply_easy_integer")
 SUM = Problem("add", "integer", "28", "5", "33", 2)
 
 
-def notation(
-    *keys: str, detail: Detail = "bare", reverse: Literal["none", "integer"] = "integer", removed=None
-) -> RuleNotation:
+def notation(*keys: str, detail: Detail = "bare", reverse: Literal["none", "integer"] = "integer") -> RuleNotation:
     cells = [Cell(TASKS[key], length) for key in keys or ("add_integer",) for length in (1, 2, 3, 4)]
-    return RuleNotation(RulesConfig(unit=1, detail=detail), FormatConfig(reverse=reverse), cells, removed)
+    return RuleNotation(RulesConfig(unit=1, detail=detail), FormatConfig(reverse=reverse), cells)
 
 
 @pytest.mark.parametrize(
@@ -91,17 +89,6 @@ ONE_LOOP = RuleNotation(
 @pytest.mark.parametrize("line", ["8 5 3 1 ;", "is", "answer 3 3", "is 3 ; 3", 'is "" 3', "", "3 3"])
 def test_what_is_not_a_number_after_the_last_word_is_no_answer(line):
     assert notation().read(line.split(), Integer) is None
-
-
-def test_only_samples_of_a_training_lack_lines_and_the_answer_always_remains():
-    lacking = notation().internalizing(lambda index: index)
-    assert [" ".join(lacking.answer(SUM, index)) for index in (0, 1, 2, 9)] == [
-        '8 5 3 1 ; 2 "" 3 0 ; answer is 3 3',
-        '2 "" 3 0 ; answer is 3 3',
-        "answer is 3 3",
-        "answer is 3 3",
-    ]
-    assert lacking.answer(SUM) == notation().answer(SUM)
 
 
 def test_the_interface_is_that_of_other_notations():

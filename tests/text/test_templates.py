@@ -8,8 +8,8 @@ from lab.config.finetuning import DataConfig
 from lab.config.notation import FormatConfig
 from lab.numbers.additions import addition
 from lab.numbers.tasks import TASKS
-from lab.text import documentation as documented
-from lab.text.documentation import documentation
+from lab.text import docstrings as documented
+from lab.text.docstrings import docstrings
 from lab.text.formats import TextFormat, taught
 from lab.text.templates import FRESH, HELD_OUT, TRAINING, VALIDATION, ManyTemplates, random_template, worded
 from lab.text.wording import Reworded, Wording
@@ -56,7 +56,7 @@ def test_random_words_are_those_of_documentation_around_two_numbers_that_they_se
     template = random_template(seed)
     words = template.split(" ")
     assert words.index("{a}") + 1 < words.index("{b}") < len(words) - 1
-    assert {*words} - {"{a}", "{b}"} <= {*documentation(documented.TRAINING).split()}
+    assert {*words} - {"{a}", "{b}"} <= {*docstrings(documented.TRAINING).split()}
     assert not re.search(r"\d", template.format(a="", b=""))
 
 

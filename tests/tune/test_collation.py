@@ -35,25 +35,18 @@ def test_a_tree_of_two_worked_out_by_hand():
     ]
 
 
-def test_without_sharing_every_example_is_a_branch_of_its_own():
-    inputs = PrefixTreeCollator(share_prefixes=False)(TWO)
-    assert inputs["input_ids"].shape == (1, 10)
-    assert not inputs["attention_mask"][0, 0, 5:, :5].any()
-
-
 def test_a_problem_that_comes_twice_counts_twice():
     inputs = PrefixTreeCollator()([TWO[0], TWO[0]])
     assert (inputs["shift_labels"] != IGNORED).sum() == 4
 
 
-@pytest.mark.parametrize("share", [True, False])
-def test_loss_and_gradients_along_paths_are_those_of_one_example_at_a_time(toy_model, share):
+def test_loss_and_gradients_along_paths_are_those_of_one_example_at_a_time(toy_model):
     swap = Swap.model_validate({"parts": {"coupled": {}}, "format": {"reverse": "total"}})
     model, tokenizer = swaps.load(ModelConfig(name=str(toy_model), dtype="float32", device="cpu"), swap)
     torch.nn.init.normal_(model.parts["coupled"].bias)
     texts = [("12 + 345 =", " 753"), ("12 + 9 =", " 12"), ("and 5 + 6 =", " 11"), ("12 + 345 =", " 753")]
     batch = [EncodedExample(tokenizer.encode(a), [*tokenizer.encode(b), 0]) for a, b in texts]
-    whole = tree_loss(model, PrefixTreeCollator(share, model)(batch))
+    whole = tree_loss(model, PrefixTreeCollator(model)(batch))
     whole.backward()
     found = {name: weight.grad.clone() for name, weight in model.named_parameters()}
     model.zero_grad()
@@ -84,9 +77,9 @@ def model(toy_model):
 
 
 @settings(max_examples=25, deadline=None)
-@given(examples, st.booleans())
-def test_loss_and_gradients_are_those_of_one_example_at_a_time(model, batch, share):
-    inputs = PrefixTreeCollator(share)(batch)
+@given(examples)
+def test_loss_and_gradients_are_those_of_one_example_at_a_time(model, batch):
+    inputs = PrefixTreeCollator()(batch)
     logits_TV = model(
         input_ids=inputs["input_ids"], position_ids=inputs["position_ids"], attention_mask=inputs["attention_mask"]
     ).logits[0]
@@ -106,7 +99,7 @@ def test_loss_and_gradients_are_those_of_one_example_at_a_time(model, batch, sha
 
 def test_a_row_that_is_longer_than_some_layers_see_is_refused():
     model = SimpleNamespace(config=SimpleNamespace(sliding_window=5, model_type="mistral"))
-    collator = PrefixTreeCollator(True, model)
+    collator = PrefixTreeCollator(model)
     assert collator([EncodedExample([1, 2, 3], [4, 5])])["input_ids"].shape == (1, 4)
     with pytest.raises(ModelError, match="some layers see only 5 tokens back, but a problem with its answer takes 6"):
         collator([EncodedExample([1, 2, 3, 4, 5], [6, 7])])

@@ -1,12 +1,15 @@
+import os
 import sys
 from importlib.machinery import ModuleSpec
 
 import pytest
 
 from lab.errors import ConfigError
+from lab.pretrain import main as pretrain
 from lab.runs import Run
+from lab.shipped import shipped_configs
 from lab.tune import loggers
-from lab.tune.loggers import check_loggers, logger_callbacks
+from lab.tune.loggers import check_loggers, log_into
 
 
 @pytest.fixture
@@ -43,8 +46,30 @@ def test_wandb_wants_a_key_unless_it_is_offline(installed, monkeypatch):
     check_loggers(["wandb"])
 
 
-def test_event_files_of_tensorboard_outlive_the_training(tmp_path):
-    pytest.importorskip("tensorboard")
-    run = Run.open(tmp_path / "run", "name: run\n")
-    [callback] = logger_callbacks(["tensorboard"], run)
-    assert callback.logging_dir == str(run.path / "tensorboard")
+def test_loggers_write_into_the_run_directory_of_the_latest_training(tmp_path, monkeypatch):
+    for name in ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "WANDB_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WANDB_PROJECT", "mine")
+    for name in ("first", "second"):
+        run = Run.open(tmp_path / name, f"name: {name}\n")
+        log_into(run)
+        assert os.environ["TENSORBOARD_LOGGING_DIR"] == str(run.path / "tensorboard")
+    assert os.environ["WANDB_PROJECT"] == "mine"
+    monkeypatch.delenv("WANDB_DIR")
+    monkeypatch.delenv("TENSORBOARD_LOGGING_DIR")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
+def test_a_training_is_logged_beside_its_metrics(tmp_path, monkeypatch, name):
+    pytest.importorskip(name)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    for variable in ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR"):
+        monkeypatch.setenv(variable, "")
+        monkeypatch.delenv(variable)
+    small = ["model.size=0.2M", "model.device=cpu", "training={max_steps: 2, warmup_steps: 1, log_every: 1}"]
+    tested = ["training={evaluate_every: 1, valid_problems: 4}", "evaluation={lengths: [4], problems_per_length: 2}"]
+    pretrain(
+        [str(shipped_configs()["four_digits"]), *small, *tested, f"output={tmp_path}", f"training.report_to=[{name}]"]
+    )
+    assert any((tmp_path / "four_digits" / name).rglob("*.*"))

@@ -4,7 +4,7 @@ import torch
 from lab.config.finetuning import LoraConfig, ReplayConfig
 from lab.config.schema import ModelConfig
 from lab.models import adapters, pretrained
-from lab.text.documentation import HELD_OUT, TRAINING, documentation
+from lab.text.docstrings import HELD_OUT, TRAINING, docstrings
 from lab.trees.losses import tree_loss
 from lab.tune.collation import PrefixTreeCollator
 from lab.tune.replay_loss import ReplayLoss, change
@@ -57,7 +57,7 @@ def test_a_passage_is_drawn_by_the_batch_and_counted_for_each_answer_token_of_tr
     model, tokenizer = tuned
     shift(model, 0.1)
     loss = ReplayLoss(ReplayConfig(tokens=12, weight=0.5), tokenizer, tree_loss)
-    inputs = PrefixTreeCollator(True, model).of_rows(ROWS)
+    inputs = PrefixTreeCollator(model).of_rows(ROWS)
     assert loss._passage(5).shape == (1, 12)
     assert not torch.equal(loss._passage(5), loss._passage(6))
     expected = tree_loss(model, inputs) + 0.5 * 2 * change(model, loss._passage(5))
@@ -67,10 +67,10 @@ def test_a_passage_is_drawn_by_the_batch_and_counted_for_each_answer_token_of_tr
 
 def test_the_test_reads_other_modules_than_training():
     assert not set(TRAINING) & set(HELD_OUT)
-    assert min(len(documentation(names)) for names in (TRAINING, HELD_OUT)) > 100_000
+    assert min(len(docstrings(names)) for names in (TRAINING, HELD_OUT)) > 100_000
 
 
 def test_no_docstring_of_the_test_is_trained_on_if_those_of_the_training_are_left_out():
-    trained, tested = documentation(TRAINING), documentation(HELD_OUT, besides=TRAINING)
+    trained, tested = docstrings(TRAINING), docstrings(HELD_OUT, besides=TRAINING)
     assert len(tested) > 100_000
     assert not any(part in trained for part in tested.split("\n\n") if len(part) > 200)

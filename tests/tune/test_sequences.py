@@ -1,16 +1,15 @@
 import torch
 
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.config.schema import Variation
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
-from lab.scratch import llama as scratch
 from lab.text.examples import IGNORED
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 from lab.tune.problem_sets import Selection
 from lab.tune.sequences import SequenceCollator, notated_problems, sequence_loss
+from tests.from_scratch import built
 
 ADD = TASKS["add_integer"]
 NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [ADD])
@@ -33,7 +32,7 @@ def words(ids) -> str:
 
 
 def test_labels_stand_where_the_answer_is_predicted_and_nowhere_else():
-    batch = SequenceCollator(NOTATION.vocabulary, 1, PositionsConfig(), 0)(
+    batch = SequenceCollator(built(NOTATION.vocabulary, size="0.2M"), 1, 0)(
         rows("2 1 <add_integer> 9 = 1 2", "1 <add_integer> 1 = 2")
     )
     assert words(batch["input_ids"][0].tolist()) == "<begin> 2 1 <add_integer> 9 = 1 2"
@@ -43,8 +42,7 @@ def test_labels_stand_where_the_answer_is_predicted_and_nowhere_else():
 
 
 def test_packed_problems_follow_each_other_and_have_ids_of_their_own():
-    positions = PositionsConfig(kind="coupled", largest=16)
-    collate = SequenceCollator(NOTATION.vocabulary, 2, positions, 0)
+    collate = SequenceCollator(built(NOTATION.vocabulary, {"coupled_ids": {"largest": 16}}, size="0.2M"), 2, 0)
     batch = collate(rows("2 1 <add_integer> 9 = 1 2", "1 <add_integer> 1 = 2", index=6))
     assert words(batch["input_ids"][0].tolist()) == (
         "<begin> 2 1 <add_integer> 9 = 1 2 <end> <begin> 1 <add_integer> 1 = 2"
@@ -85,8 +83,8 @@ def test_the_numbers_of_a_curriculum_grow_from_stage_to_stage():
 
 def test_loss_and_gradients_of_a_step_do_not_depend_on_how_it_is_cut_into_parts():
     """The parts have unequal numbers of answer tokens, and each counts by its tokens."""
-    model = scratch.build(ScratchConfig(size="0.2M"), NOTATION.vocabulary, 0)
-    collate = SequenceCollator(NOTATION.vocabulary, 1, PositionsConfig(), 0)
+    model = built(NOTATION.vocabulary, size="0.2M").train()
+    collate = SequenceCollator(model, 1, 0)
     several = rows("2 1 <add_integer> 9 = 1 2", "1 <add_integer> 1 = 2", "9 9 9 <add_integer> 1 = 0 0 0 1")
 
     def gradient(*batches) -> torch.Tensor:

@@ -18,7 +18,7 @@ import signal
 import struct
 import sys
 import sysconfig
-from collections.abc import Collection
+from contextlib import suppress
 
 # fmt: off
 ALLOWED = {
@@ -60,10 +60,6 @@ FILE_ACCESS = (1 << 13) - 1
 READING_A_FILE = 1 << 2
 READING = READING_A_FILE | 1 << 3
 
-LIMITS = "limits on memory and processor time"
-SECCOMP_NAME = "seccomp"
-LANDLOCK_NAME = "Landlock"
-
 
 def confinable() -> bool:
     """Whether this kernel filters system calls, for this kind of processor."""
@@ -74,40 +70,23 @@ def confinable() -> bool:
     return _libc().syscall(SECCOMP[platform.machine()], get_action_available, 0, ctypes.byref(asked)) == 0
 
 
-def confine(memory: int, seconds: int, strictly: bool = True) -> list[str]:
+def confine(memory: int, seconds: int, strictly: bool = True) -> None:
     """Confines this process and its threads.
 
     Args:
         memory: bytes of address space.
         seconds: seconds of processor time.
-        strictly: raise if limits or seccomp are not available. Landlock is left out if the kernel has none.
-
-    Returns what is now in force. Raises OSError if the kernel refuses.
+        strictly: raise OSError if limits or seccomp are not available. Landlock is left out if the kernel has none.
     """
-    in_force = []
-    try:
-        for limit, most in (("CORE", 0), ("FSIZE", 0), ("NPROC", 0), ("AS", memory), ("CPU", seconds)):
+    for limit, most in (("CORE", 0), ("FSIZE", 0), ("NPROC", 0), ("AS", memory), ("CPU", seconds)):
+        with suppress(*(() if strictly else (OSError, ValueError))):
             resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (most, most))
-        in_force.append(LIMITS)
-    except (OSError, ValueError):
-        if strictly:
-            raise
     if strictly or confinable():
         libc = _libc()
         _prctl(libc, 1, signal.SIGKILL)  # die with the process that started this one
         _prctl(libc, 38, 1)  # no new privileges: without this, the kernel allows neither of the two below
-        if _read_only_python(libc):
-            in_force.append(LANDLOCK_NAME)
+        _read_only_python(libc)
         _filter_calls(libc)
-        in_force.append(SECCOMP_NAME)
-    return in_force
-
-
-def lacks(in_force: Collection[str]) -> list[str]:
-    """What a submission could do here because a confinement is missing."""
-    if SECCOMP_NAME not in in_force:
-        return ["anything that its user can"]
-    return [] if LANDLOCK_NAME in in_force else ["read files that its user can read"]
 
 
 def _libc() -> ctypes.CDLL:
@@ -121,11 +100,11 @@ def _prctl(libc: ctypes.CDLL, option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
-def _read_only_python(libc: ctypes.CDLL) -> bool:
+def _read_only_python(libc: ctypes.CDLL) -> None:
     governed = struct.pack("Q", FILE_ACCESS)
     rules = libc.syscall(LANDLOCK_CREATE, governed, ctypes.c_size_t(len(governed)), 0)
     if rules < 0:
-        return False  # an older kernel; seccomp still keeps files from harm
+        return  # an older kernel; seccomp still keeps files from harm
     folders = {sys.prefix, sys.base_prefix, "/usr/lib", "/usr/share/zoneinfo", "/lib", "/lib64"}
     folders |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders |= {"/proc/cpuinfo", "/sys/devices/system/cpu"}  # libraries read these to choose the fastest code
@@ -137,7 +116,6 @@ def _read_only_python(libc: ctypes.CDLL) -> bool:
     if libc.syscall(LANDLOCK_RESTRICT, rules, 0):
         raise OSError(ctypes.get_errno(), "landlock_restrict_self")
     os.close(rules)
-    return True
 
 
 def _filter_calls(libc: ctypes.CDLL) -> None:

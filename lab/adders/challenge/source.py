@@ -9,6 +9,10 @@ from typing import Any
 from lab.errors import TaskError
 
 EXPORTS = ("build_model", "encode", "decode", "VOCAB_SIZE", "MAX_OUTPUT_LEN")
+BOARD = (
+    ". This looks like an AdderBoard file: the lab has the greedy loop of add(model, a, b), so what comes before it is "
+    "encode(a, b), which returns a list of ids, and what comes after it is decode(tokens), which returns an int"
+)
 LARGEST_SOURCE = 1 << 20
 CATEGORIES = ("trained", "hand-coded")
 REACHING = {
@@ -34,14 +38,9 @@ def read(path: Path) -> str:
         raise TaskError(f"{path}: not a Python file: {' '.join(str(error).split())}") from error
     # a word that a line has before any bracket, quote or comment; bounded, so that no text makes the search slow
     missing = [name for name in EXPORTS if not re.search(rf"^[^\n(\"'#]{{0,200}}\b{name}\b", source, re.MULTILINE)]
-    if missing and re.search(r"^def add\(", source, re.MULTILINE) and "build_model" not in missing:
-        raise TaskError(
-            f"{path}: an AdderBoard file (build_model, add), which lacks {', '.join(missing)}: take the greedy loop "
-            "out of add(model, a, b), make what it does before the loop encode(a, b), returning a list of ids, and "
-            "what it does after it decode(tokens), returning an int; set VOCAB_SIZE and MAX_OUTPUT_LEN"
-        )
+    hint = BOARD if re.search(r"^def add\(", source, re.MULTILINE) else ""
     if missing:
-        raise TaskError(f"{path}: lacks {', '.join(missing)}; a Python adder exports {', '.join(EXPORTS)}")
+        raise TaskError(f"{path}: lacks {', '.join(missing)}; a Python adder exports {', '.join(EXPORTS)}{hint}")
     return source
 
 
@@ -51,24 +50,17 @@ def facts(source: str) -> dict[str, Any]:
     Raises SyntaxError, ValueError, RecursionError or MemoryError if it is not Python.
     """
     tree = ast.parse(source)
-    stated = said(tree, "category")
+    doc = (ast.get_docstring(tree) or "").lower()
+    stated = dict(re.findall(r"^\s*(category|seeds):[ .]*(.*?)[ .]*$", doc, re.MULTILINE))
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-            stated += [str(node.value.value) for target in node.targets if ast.unparse(target) == "CATEGORY"]
-    category = stated[-1].strip(" .").lower() if stated else ""
-    seeds = said(tree, "seeds")
-    counted = int(seeds[-1]) if seeds and seeds[-1].isdecimal() and len(seeds[-1]) < 10 else None
+        if isinstance(node, ast.Assign) and [*map(ast.unparse, node.targets)] == ["CATEGORY"]:
+            stated["category"] = getattr(node.value, "value", None)
+    category, seeds = stated.get("category"), stated.get("seeds", "")
     return {
         "category": category if category in CATEGORIES else "unstated",
-        "seeds": counted,
-        "reaches": sorted(set(reaches(tree)))[:5],
+        "seeds": int(seeds) if re.fullmatch("[0-9]{1,9}", seeds) else None,
+        "reaches": ", ".join(sorted(set(reaches(tree)))[:5]),
     }
-
-
-def said(tree: ast.Module, name: str) -> list[str]:
-    """What the lines "NAME: ..." of the docstring say."""
-    lines = (ast.get_docstring(tree) or "").lower().splitlines()
-    return [line.partition(":")[2].strip(" .") for line in lines if line.strip().startswith(f"{name}:")]
 
 
 def reaches(tree: ast.Module) -> Iterator[str]:

@@ -11,13 +11,14 @@ from statistics import mean
 import torch
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.benchmarks.benchmark import Benchmark, ask
-from lab.benchmarks.results import Curve, CurvePoint, Curves, Reading, Sample, Scored, Scores, answered, grouped
+from lab.benchmarks.benchmark import ask
+from lab.benchmarks.nupa.scoring import Nupa
+from lab.benchmarks.results import Curve, CurvePoint, Curves, Sample, Scored, Scores, answered, grouped
 from lab.engines.engine import Completion, Engine, Request
-from lab.numbers.metrics import score
 from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
 from lab.scratch.llama import NumberLlama
 from lab.text.scratch_notation import ScratchNotation
+from lab.text.wording import NotatedWording
 
 SURPLUS_TOKENS = 8
 """Tokens allowed beyond the longest right answer of a task and length, so that surplus digits become visible."""
@@ -46,8 +47,8 @@ def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Proble
     return problems
 
 
-class LengthCurves(Benchmark[Problem]):
-    """Problems in the notation of a model."""
+class LengthCurves(Nupa):
+    """Problems in the notation of a model, with one reading, and budgets by length."""
 
     def __init__(self, problems: Sequence[Problem], notation: ScratchNotation, trained: range = range(0)) -> None:
         """
@@ -56,7 +57,8 @@ class LengthCurves(Benchmark[Problem]):
             notation: how the model writes numbers.
             trained: the lengths that the model was trained on; the shortest of them have no held-out problems.
         """
-        self.problems, self.notation, self.trained = problems, notation, trained
+        super().__init__(problems, NotatedWording(notation))
+        self.notation, self.trained = notation, trained
 
     @property
     def note(self) -> str:
@@ -90,8 +92,6 @@ class LengthCurves(Benchmark[Problem]):
         """
         prompts = [tokenizer.encode(str(request.prompt)) for request in self._requests]
         longest, budget = max(prompts, key=len), max(request.max_tokens for request in self._requests)
-        if model.config.grid:
-            return  # there are ids for any number of rows and places
         digit = tokenizer.convert_tokens_to_ids("1")
         model.check_rows(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
         model.check_digits(max(len(item.answer) for item in self.problems))
@@ -99,13 +99,9 @@ class LengthCurves(Benchmark[Problem]):
     def score(self, index: int, completion: Completion) -> Scored:
         """The only reading. A completion that did not end is not an exact match, but its digits and length are
         scored."""
-        item = self.problems[index]
-        form = task_of(item).answer
-        given = self.notation.read(completion.text.split(), form) if completion.shows_all_words else None
-        scored = score(given, item.answer, form)
-        return Scored({"": Reading(given, *scored._replace(exact_match=scored.exact_match and completion.ended))})
+        return Scored({"": super().score(index, completion).readings["strict"]._replace(error=None)})
 
-    def summarize(self, samples: Sequence[Sample]) -> Curves:
+    def summarize(self, samples: Sequence[Sample]) -> Curves:  # type: ignore[override]
         by_task = grouped(samples, lambda sample: sample.task)
         return {task: _curve(mine) for task, mine in by_task.items()}
 

@@ -1,6 +1,7 @@
 """Chooses the problems that NUPA asks, and the solved examples that may come before a question."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import cache
 from typing import TypeAlias
 
 from lab.benchmarks.nupa.files import read_published
@@ -131,4 +132,10 @@ def _identity(item: Problem) -> Identity:
 
 def has_enough(cell: Cell, answers: int) -> bool:
     """Whether a length has enough answers (see ENOUGH)."""
-    return answers >= ENOUGH or answers >= max(1, len(distinct_problems(cell, "test", 0, ENOUGH)))
+    return answers >= ENOUGH or answers >= max(1, _distinct(cell))
+
+
+@cache
+def _distinct(cell: Cell) -> int:
+    """How many distinct test problems there are, up to ENOUGH."""
+    return len(distinct_problems(cell, "test", 0, ENOUGH))

@@ -36,24 +36,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from lab.probing.addition import ablation, alignment, illusion, interchange
+from lab.probing.addition.interchange import Location
+from lab.probing.addition.pairs import Pairs, carry_only, cross_digit, operands
+from lab.probing.addition.positions import Sums
+from lab.probing.answered import Answered
 from lab.probing.benchmark.known import Adder, Known
 from lab.probing.components import Component
-from lab.probing.contrast import EVERYWHERE, Contrast
-from lab.probing.instruments import (
-    ablation,
-    alignment,
-    atp_star,
-    attribution,
-    edges,
-    illusion,
-    interchange,
-    patching,
-    path_patching,
-)
-from lab.probing.instruments.interchange import Location
+from lab.probing.contrast import EVERYWHERE
+from lab.probing.instruments import atp_star, attribution, edges, patching, path_patching
 from lab.probing.measured import max_abs_over_directions, nanmean
-from lab.probing.pairs import Pairs, carry_only, cross_digit, operands
-from lab.probing.positions import Sums
 
 Scores = Mapping[str, float]
 _LENGTH, _COLUMN = 4, 2
@@ -174,10 +166,10 @@ def _activation_patching(trial: Trial) -> Scores:
 
 
 def _attribution_patching(trial: Trial) -> Scores:
-    contrast = Contrast(trial.adder, trial.minimal)
-    guessed_BN = attribution.attributions(contrast, (EVERYWHERE,))
+    answered = Answered(trial.adder, trial.minimal)
+    guessed_BN = attribution.attributions(answered, (EVERYWHERE,))
     axes = {"component": range(guessed_BN.shape[1])}
-    found = contrast.effects_of_moves("attributed", axes, guessed_BN).effect.value
+    found = answered.effects_of_moves("attributed", axes, guessed_BN).effect.value
     order = sorted(trial.adder.components, key=lambda one: one.kind == "mlp")
     return trial.nodes(dict(zip(order, max_abs_over_directions(found), strict=True)))
 
@@ -203,9 +195,9 @@ def _node_sums(trial: Trial) -> Scores:
 
 def _path_patching(trial: Trial) -> Scores:
     graph = trial.graph
-    contrast = Contrast(trial.adder, trial.minimal)
-    changed = path_patching.margins(contrast, graph.senders, graph.receivers)
-    effect = contrast.effects("effect of a path", graph.names(), changed).effect
+    answered = Answered(trial.adder, trial.minimal)
+    changed = path_patching.margins(answered, graph.senders, graph.receivers)
+    effect = answered.effects("effect of a path", graph.names(), changed).effect
     return trial.edges(effect.value)
 
 

@@ -15,9 +15,9 @@ from typing import Generic, TypeAlias, TypeVar
 import torch
 
 from lab.errors import TaskError
+from lab.probing.addition.positions import Written
 from lab.probing.bridge import Subject
 from lab.probing.components import Component, Site
-from lab.probing.positions import Written
 
 DIGITS = 6
 """The largest number of digits in an operand."""

@@ -1,178 +1,128 @@
-"""What a model loses if the output of a head or an MLP no longer depends on the sum.
+"""What a model loses if the output of a head or an MLP no longer depends on the prompt.
 
-The output is replaced, token by token, by its mean over all sums (mean ablation) or by the output for another sum
-(resample ablation; Chan et al. 2022, causal scrubbing). The replacement still depends on the token's position, but not
-on the sum. Zero ablation is not offered: zeros would be an input that the rest of the model has never seen.
+The output is replaced, token by token, by its mean over the prompts of a contrast whose tokens have the same roles
+(mean ablation), or by the output for another such prompt (resample ablation; Chan et al. 2022, causal scrubbing). The
+replacement still depends on the token's role, but not on the prompt. Zero ablation is not offered: zeros would be an
+input that the rest of the model has never seen.
 
-Losses are measured by column, by the stratum of the carry (`lab.numbers.columns`) and by the number of nines below the
-column. For example, without a head that fetches carries, only columns with a carry are wrong. If two heads can stand in
-for each other, ablating one of them changes nothing. Ablate them together, and compare with random pairs of heads.
+If two heads can stand in for each other, ablating one of them changes nothing. Ablate them together, and compare with
+random groups of as many components. For additions, lab/probing/addition/ablation.py tells losses by column and carry.
 
-Shapes: B sums, G groups of components, T tokens, K columns, H heads, Z width of a head, D width of the model.
+Shapes: B rows, G groups of components, T tokens.
 """
 
-import itertools
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import torch
 
-from lab.errors import ModelError, TaskError, check_one_of
-from lab.numbers.columns import STRATA, Columns
-from lab.probing.bridge import Hook, Subject, check_components
+from lab.errors import TaskError, check_one_of
+from lab.probing.answered import Answered, Runs
+from lab.probing.batching import batches
+from lab.probing.bridge import Subject, check_components
 from lab.probing.components import Component
-from lab.probing.instruments.patching import replacing
-from lab.probing.measured import Measured, nanmean
-from lab.probing.positions import Sums, batches
+from lab.probing.contrast import EVERYWHERE, Asked, Contrast, Contrasting
+from lab.probing.instruments.patching import BATCH, replacing
+from lab.probing.measured import Measured
 
 Replacement: TypeAlias = Literal["mean", "resample"]
-Where: TypeAlias = Literal["queries", "everywhere"]
-"""Which outputs are replaced: those at tokens that predict a digit or the end, or those at all tokens."""
-
-
 Group: TypeAlias = tuple[Component, ...]
 """Components that are ablated together."""
 
 
-class Ablation(NamedTuple):
-    """Changes of accuracy by group of components; a loss is negative. A group's label joins its components with "+".
+class Ablated(NamedTuple):
+    """What is left after an ablation; the label of a group joins its components with "+"."""
 
-    Each sum is one sample: the mean over its digits in that column, stratum or chain. Each digit is predicted after the
-    right digits.
-    """
-
-    exact: Measured
-    """Axes: group."""
-    column: Measured
-    """Axes: group, column."""
-    stratum: Measured
-    """Axes: group, stratum (`STRATA`)."""
-    chain: Measured
-    """Axes: group, chain (the number of columns directly below whose digits add up to 9)."""
-    intact: Measured
-    """Accuracy of the unablated model. Axes: column."""
+    right: Measured
+    """The share of bases that are still answered right; axes direction, group."""
+    kept: Measured
+    """The metric of the ablated bases, as a share of the way from the source's answer (0) to the base's (1)."""
 
 
 @torch.inference_mode()
 def ablate(
     subject: Subject,
-    sums: Sums,
+    pairs: Contrasting,
     groups: Sequence[Group],
     replacement: Replacement = "mean",
-    where: Where = "queries",
-    batch_size: int = 256,
-) -> Ablation:
-    """Ablates each group in all sums.
+    place: str = EVERYWHERE,
+    batch_size: int = BATCH,
+) -> Ablated:
+    """Ablates each group in all bases, at the tokens with one role.
 
-    Args:
-        sums: at least two sums, whose operands have the same lengths, because tokens are compared by position.
-        groups: the components that are ablated together.
-        replacement: what replaces an output: its mean over the sums, or the output for another sum.
-        where: at which tokens outputs are replaced.
-
-    Raises TaskError for an unknown replacement or `where`, if there are fewer than two sums, if the sums differ in the
-    lengths of their operands, or if there is nothing to ablate, and ModelError for components that the model does not
-    have.
+    Raises the same errors as `Answered.of_right_pairs`, TaskError for an unknown replacement or place, if there is
+    nothing to ablate, or if a prompt is the only one with its layout, and ModelError for unknown components.
     """
     check_one_of("replacement", replacement, get_args(Replacement))
-    check_one_of("where", where, get_args(Where))
-    _check(subject, sums, groups)
-    points = _points(groups)
-    order = np.random.default_rng(0).permutation(len(sums))
-    source_B = np.empty(len(sums), dtype=int)
-    source_B[order] = np.roll(order, 1)  # a single cycle: no sum gets its own output
-    others = subject.sums([sums.numbers[other] for other in source_B])
-    given = means(subject, sums, points, batch_size) if replacement == "mean" else {}
-
-    intact, exact, digits = [], [], []
-    for rows in batches(len(sums), batch_size):
-        part = sums.part(rows)
-        here_BT = _queried(part) if where == "queries" else torch.ones_like(part.tokens_BT, dtype=torch.bool)
-        instead = given or subject.activations(others.part(rows), points)[1]
-        reading = part.read(subject.logits(part))
-        exact_G, digits_G = [], []
-        for few in batches(len(groups), max(1, batch_size // len(part))):
-            some = groups[few]
-            many = part.part([*range(len(part))] * len(some))  # one copy after another
-            changed = many.read(subject.logits(many, replacing(some, instead, here_BT[None])))
-            exact_G.append(changed.exact_B.unflatten(0, (len(some), -1)).float() - reading.exact_B.float())
-            digits_G.append(changed.digits_BK.unflatten(0, (len(some), -1)) - reading.digits_BK)
-        intact.append(reading.digits_BK)
-        exact.append(torch.cat(exact_G).T)
-        digits.append(torch.cat(digits_G).transpose(0, 1))
-    names = ["+".join(map(str, group)) for group in groups]
-    exact_BG, digits_BGK, intact_BK = (torch.cat(parts).numpy() for parts in (exact, digits, intact))
-    return _measured(sums.columns, names, exact_BG, digits_BGK, intact_BK)
+    if not groups or not all(groups):
+        raise TaskError("nothing to ablate: give groups of at least one component")
+    check_components(subject, [one for group in groups for one in group])
+    answered = Answered.of_right_pairs(subject, pairs, batch_size)
+    contrast, points = answered.contrast, sorted({one.hook_point for group in groups for one in group})
+    layouts = layouts_of(contrast)
+    instead = means_by_layout(subject, contrast, points, batch_size) if replacement == "mean" else None
+    others_B, here_BT = _others(layouts), contrast.at_BT(place)
+    changed, right = np.full((2, len(answered), len(groups)), np.nan)
+    for rows in batches(len(answered), batch_size):
+        runs = Runs(answered, rows, [], [])
+        given = {name: of_B[rows] for name, of_B in instead.items()} if instead else None
+        if given is None:
+            given = subject.activations(contrast.base.part(others_B[rows].tolist()), points)[1]
+        for few in batches(len(groups), max(1, batch_size // len(runs))):
+            lowest = min(one.layer for group in groups[few] for one in group)
+            hooks = replacing(groups[few], given, here_BT[None, rows])
+            found = runs.rerun_and_judge(range(lowest, subject.layers), hooks, len(groups[few]))
+            changed[rows, few], right[rows, few] = (part.T.cpu().numpy() for part in found)
+    axes = {"group": ["+".join(map(str, group)) for group in groups]}
+    effect = answered.effects("kept", axes, changed).effect
+    return Ablated(
+        Measured.share("bases answered right", {**answered.directions, **axes}, answered.by_direction(right)),
+        effect._replace(value=1 - effect.value, low=1 - effect.high, high=1 - effect.low),
+    )
 
 
-@torch.inference_mode()
-def mean_hooks(subject: Subject, sums: Sums, group: Group, batch_size: int = 256) -> list[Hook]:
-    """Hooks that mean-ablate a group at every token that predicts a digit or the end. They fit any batch whose tokens
-    have the same positions as in `sums`, over which the means are taken.
-
-    Raises the same errors as `ablate`.
-    """
-    _check(subject, sums, [group])
-    return replacing([group], means(subject, sums, _points([group]), batch_size), _queried(sums)[None, :1])
+def layouts_of(contrast: Contrast) -> torch.Tensor:
+    """A number for each row, (B,), the same for rows whose queries and roles are at the same tokens."""
+    roles = [has_BT.long() for has_BT in contrast.roles.values()]
+    return torch.cat([contrast.query_at_BQ, *roles], 1).unique(dim=0, return_inverse=True)[1]
 
 
-def means(subject: Subject, sums: Sums, points: Sequence[str], batch_size: int) -> dict[str, torch.Tensor]:
-    """The mean activation of each hook point at each position (1, T, ...), over the sums that have a token there."""
+def means_by_layout(
+    subject: Subject, contrast: Contrast, points: Sequence[str], batch_size: int
+) -> dict[str, torch.Tensor]:
+    """For each row, the mean activations (B, T, ...) over the bases with the same layout, because a mean over all would
+    mix tokens of different roles. If few rows have a layout, its mean is over few."""
+    layouts_B, there_BT = layouts_of(contrast), contrast.at_BT(EVERYWHERE)
+    groups = [torch.nonzero(layouts_B == layout)[:, 0] for layout in range(int(layouts_B.max()) + 1)]
+    found = [means(subject, contrast.base.part(rows.tolist()), there_BT[rows], points, batch_size) for rows in groups]
+    return {name: torch.cat([one[name] for one in found])[layouts_B] for name in points}
+
+
+def means(
+    subject: Subject, asked: Asked, there_BT: torch.Tensor, points: Sequence[str], batch_size: int
+) -> dict[str, torch.Tensor]:
+    """The mean activation of each hook point at each position (1, T, ...), over the prompts that have a token there."""
     totals: dict[str, torch.Tensor] = {}
-    for rows in batches(len(sums), batch_size):
-        part = sums.part(rows)
-        there_BT = torch.arange(part.tokens_BT.shape[1]) <= part.end_at_B[:, None]
-        _, found = subject.activations(part, points)
+    for rows in batches(len(asked), batch_size):
+        _, found = subject.activations(asked.part(rows), points)
         for point, activation in found.items():
-            weights = there_BT.to(activation.device).reshape(*there_BT.shape, *[1] * (activation.ndim - 2))
+            here_BT = there_BT[rows].to(activation.device)
+            weights = here_BT.reshape(*here_BT.shape, *[1] * (activation.ndim - 2))
             totals[point] = totals.get(point, 0) + (activation.float() * weights).sum(0, keepdim=True)
-    counts_T = (torch.arange(sums.tokens_BT.shape[1]) <= sums.end_at_B[:, None]).sum(0).clamp(min=1)
+    counts_T = there_BT.sum(0).clamp(min=1)
     shapes = {point: (1, -1, *[1] * (total.ndim - 2)) for point, total in totals.items()}
     return {point: total / counts_T.to(total).reshape(shapes[point]) for point, total in totals.items()}
 
 
-def _points(groups: Sequence[Group]) -> list[str]:
-    return sorted({component.hook_point for group in groups for component in group})
-
-
-def _queried(sums: Sums) -> torch.Tensor:
-    """Whether a token predicts a digit or the end, (B, T)."""
-    at_BQ = torch.cat([sums.query_at_BK, sums.end_at_B[:, None]], 1)
-    tokens_T = torch.arange(sums.tokens_BT.shape[1])
-    return (at_BQ[..., None] == tokens_T).any(1)
-
-
-def _measured(
-    columns: Columns, names: list[str], exact_BG: np.ndarray, digits_BGK: np.ndarray, intact_BK: np.ndarray
-) -> Ablation:
-    width = digits_BGK.shape[-1]
-    has_BK = ~np.isnan(intact_BK)
-    longest = int(columns.chain[has_BK].max())
-    by_stratum, by_chain = (  # means over a sum's columns of one kind; nan for a sum without such columns
-        np.stack([nanmean(np.where(kind_BK[:, None] == kind, digits_BGK, np.nan)) for kind in range(kinds)], -1)
-        for kind_BK, kinds in ((columns.stratum, len(STRATA)), (columns.chain, longest + 1))
-    )
-    group = {"group": names}
-    return Ablation(
-        Measured.mean("change of exact match", group, exact_BG),
-        Measured.mean("change of digits right", {**group, "column": range(width)}, digits_BGK),
-        Measured.mean("change of digits right", {**group, "stratum": STRATA}, by_stratum),
-        Measured.mean("change of digits right", {**group, "chain": range(longest + 1)}, by_chain),
-        Measured.share("digits right", {"column": range(width)}, intact_BK),
-    )
-
-
-def _check(subject: Subject, sums: Sums, groups: Sequence[Group]) -> None:
-    for component in itertools.chain(*groups):
-        if component.kind not in ("head", "mlp"):
-            raise ModelError(f"{component} is neither a head nor an MLP; only these can be ablated")
-    check_components(subject, itertools.chain(*groups))
-    if not groups or not all(groups):
-        raise TaskError("nothing to ablate: give groups of at least one component")
-    kinds = {(len(str(a)), len(str(b))) for a, b in sums.numbers}
-    if len(sums) < 2 or len(kinds) > 1:
-        raise TaskError(
-            f"{len(sums)} sums with {len(kinds)} different pairs of operand lengths: ablation needs at least two sums, "
-            "whose operands have the same lengths"
-        )
+def _others(layouts_B: torch.Tensor) -> np.ndarray:
+    """For each row, another row with the same layout, in a single random cycle through all of them. Raises TaskError
+    for a layout that only one row has."""
+    found, generator = np.empty(len(layouts_B), dtype=int), np.random.default_rng(0)
+    for layout in range(int(layouts_B.max()) + 1):
+        rows = np.flatnonzero(layouts_B.numpy() == layout)
+        if len(rows) < 2:
+            raise TaskError("ablation needs at least two prompts whose tokens have the same roles; give more pairs")
+        order = generator.permutation(rows)
+        found[order] = np.roll(order, 1)
+    return found

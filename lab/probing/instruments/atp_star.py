@@ -19,56 +19,56 @@ from typing import Any
 import numpy as np
 import torch
 
+from lab.probing.answered import Answered, Runs
+from lab.probing.batching import batches
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
-from lab.probing.contrast import CARRY_DIRECTIONS, Contrast, Runs
+from lab.probing.contrast import Contrasting
 from lab.probing.measured import Measured, max_abs_over_directions
-from lab.probing.pairs import Pairs
-from lab.probing.positions import batches
 
 INPUTS = ("output", "q", "k", "v")
 _BATCH = 64
 """Rows per pass with gradients."""
 
 
-def atp_star(subject: Subject, pairs: Pairs) -> tuple[Measured, Measured]:
-    """The sizes of the attributed effects of heads (axes carry, layer, head, input) and of MLPs (axes carry, layer).
+def atp_star(subject: Subject, pairs: Contrasting) -> tuple[Measured, Measured]:
+    """The sizes of the attributed effects of heads (axes direction, layer, head, input) and of MLPs (axes direction,
+    layer).
 
     Takes one pass with gradients, another one for each layer, and two short passes per layer for its patterns. Raises
-    the same errors as `Contrast.of_right_pairs`.
+    the same errors as `Answered.of_right_pairs`.
     """
-    contrast = Contrast.of_right_pairs(subject, pairs, _BATCH)
-    sizes = [_sizes(contrast, rows) for rows in batches(len(contrast), _BATCH)]
+    answered = Answered.of_right_pairs(subject, pairs, _BATCH)
+    sizes = [_sizes(answered, rows) for rows in batches(len(answered), _BATCH)]
     head_BLHI, mlp_BL = (torch.cat(parts).numpy() for parts in zip(*sizes, strict=True))
     layers, name = range(subject.layers), "attributed size of effect"
     axes = {"layer": layers, "head": range(subject.heads), "input": INPUTS}
     return (
-        contrast.effects_of_moves(f"{name} of a head", axes, head_BLHI).effect,
-        contrast.effects_of_moves(f"{name} of an MLP", {"layer": layers}, mlp_BL).effect,
+        answered.effects_of_moves(f"{name} of a head", axes, head_BLHI).effect,
+        answered.effects_of_moves(f"{name} of an MLP", {"layer": layers}, mlp_BL).effect,
     )
 
 
 def strongest(heads: Measured, mlps: Measured) -> dict[Component, float]:
-    """The largest effect of each component, over both directions of the carry and all inputs of a head."""
-    assert heads.axes["carry"] == list(CARRY_DIRECTIONS)
+    """The largest effect of each component, over both directions and all inputs of a head."""
     by_head, by_mlp = max_abs_over_directions(heads.value).max(-1), max_abs_over_directions(mlps.value)
     found = {Component("head", *index): float(by_head[index]) for index in np.ndindex(by_head.shape)}
     return found | {Component("mlp", layer): float(value) for layer, value in enumerate(by_mlp)}
 
 
-def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
+def _sizes(answered: Answered, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
     """The sizes for heads (B, L, H, I) and for MLPs (B, L), in logits."""
-    layers = range(contrast.subject.layers)
+    layers = range(answered.subject.layers)
     points = ("hook_q", "hook_k", "hook_v", "hook_z", "hook_pattern")
     names = [*(f"blocks.{layer}.attn.{end}" for layer in layers for end in points),
              *(f"blocks.{layer}.hook_mlp_out" for layer in layers)]  # fmt: skip
     with torch.inference_mode():
-        runs = Runs(contrast, rows, names, names)
+        runs = Runs(answered, rows, names, names)
         moved = {name: (runs.source[name] - runs.base[name]).float() for name in names}
         for layer in layers:
             moved |= {(name, layer): _pattern(runs, layer, name) for name in ("q", "k")}
             moved["v", layer] = _values(runs, layer, moved[f"blocks.{layer}.attn.hook_v"])
-    by_cut = [_attributed(contrast.subject, runs, moved, names, cut) for cut in (None, *layers)]
+    by_cut = [_attributed(answered.subject, runs, moved, names, cut) for cut in (None, *layers)]
     whole, *cut = by_cut
     sized = [part.abs() for part in whole]
     for kind in range(2):  # heads, then MLPs; for a component, runs in which its own layer is cut do not count

@@ -39,16 +39,16 @@ import numpy as np
 import torch
 
 from lab.errors import ModelError, TaskError, check_one_of
+from lab.probing.answered import Answered, Runs
+from lab.probing.batching import batches, check_positive
 from lab.probing.bridge import Hook, Subject, keeping
 from lab.probing.components import Component
-from lab.probing.contrast import Contrast, Runs
+from lab.probing.contrast import Contrasting
 from lab.probing.instruments import writes
-from lab.probing.instruments.ablation import means
+from lab.probing.instruments.ablation import means_by_layout
 from lab.probing.instruments.path_patching import receivers
 from lab.probing.instruments.writes import EMBEDDING
 from lab.probing.measured import Measured, joined
-from lab.probing.pairs import Pairs
-from lab.probing.positions import Sums, batches, check_positive
 
 Ablation: TypeAlias = Literal["resample", "mean"]
 ABLATIONS: tuple[Ablation, ...] = ("resample", "mean")
@@ -118,7 +118,7 @@ def _node(layer: int, head: int, kind: str, serves: int) -> str:
 
 
 def leaks(flow: Measured) -> list[tuple[float, str, float, float]]:
-    """For each node, how much more flows into it than out of it, or the other way round, in the direction of the carry
+    """For each node, how much more flows into it than out of it, or the other way round, in the direction
     in which this is more; then its name and the two flows. The worst node comes first."""
     found = []
     for node in flow.axes["node"]:
@@ -132,39 +132,39 @@ class Attributed(NamedTuple):
     """Attributed effects of edges, and what they add up to at each node."""
 
     effect: Measured
-    """Axes carry, sender, receiver; nan if there is no edge."""
+    """Axes direction, sender, receiver; nan if there is no edge."""
     flow: Measured
-    """The sum of the effects of all edges into a node, and of all edges out of it; axes carry, node, way (`WAYS`). The
-    heads that share keys and values are one node."""
+    """The sum of the effects of all edges into a node, and of all edges out of it; axes direction, node, way (`WAYS`).
+    The heads that share keys and values are one node."""
 
 
-def attribute(subject: Subject, pairs: Pairs, steps: int = 1, along_path: bool = False) -> Measured:
+def attribute(subject: Subject, pairs: Contrasting, steps: int = 1, along_path: bool = False) -> Measured:
     """`attributed` without the flow."""
     return attributed(subject, pairs, steps, along_path).effect
 
 
-def attributed(subject: Subject, pairs: Pairs, steps: int = 1, along_path: bool = False) -> Attributed:
+def attributed(subject: Subject, pairs: Contrasting, steps: int = 1, along_path: bool = False) -> Attributed:
     """The attributed effect of every edge, and what flows through every node.
 
     Args:
         steps: 1 for EAP; a larger number for EAP-IG with that many points.
         along_path: multiply each gradient by what writes change there, and not by the whole difference.
 
-    Raises the same errors as `Contrast.of_right_pairs`, TaskError if `steps` is below 1, and ModelError if unmerged
+    Raises the same errors as `Answered.of_right_pairs`, TaskError if `steps` is below 1, and ModelError if unmerged
     adapters hide the weights.
     """
     check_positive("steps", steps)
-    contrast, graph = Contrast.of_right_pairs(subject, pairs, _BATCH), Graph(subject)
+    answered, graph = Answered.of_right_pairs(subject, pairs, _BATCH), Graph(subject)
     found = []
-    for rows in batches(len(contrast), _BATCH):
-        run = _EdgeRuns(contrast, graph, rows)
+    for rows in batches(len(answered), _BATCH):
+        run = _EdgeRuns(answered, graph, rows)
         moved_BUR = run.along_path(steps) if along_path else run.at_points(steps)
         found.append(torch.where(torch.from_numpy(graph.is_edge_UR), moved_BUR, torch.nan))
     moved_BUR = torch.cat(found).numpy()
     nodes, ways_BNW = graph.flows(moved_BUR)
     return Attributed(
-        contrast.effects_of_moves("attributed effect of an edge", graph.names(), moved_BUR).effect,
-        contrast.effects_of_moves("flow through a node", {"node": nodes, "way": WAYS}, ways_BNW).effect,
+        answered.effects_of_moves("attributed effect of an edge", graph.names(), moved_BUR).effect,
+        answered.effects_of_moves("flow through a node", {"node": nodes, "way": WAYS}, ways_BNW).effect,
     )
 
 
@@ -183,7 +183,7 @@ class Curve(NamedTuple):
 
 def curve(
     subject: Subject,
-    pairs: Pairs,
+    pairs: Contrasting,
     scores_UR: np.ndarray,
     sizes: Sequence[float] = SIZES,
     ablations: Sequence[Ablation] = ABLATIONS,
@@ -214,39 +214,28 @@ def areas_of(sizes: Sequence[float], faithfulness: np.ndarray) -> tuple[float, f
 
 @torch.inference_mode()
 def faithfulness(
-    subject: Subject, pairs: Pairs, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = _BATCH
+    subject: Subject, pairs: Contrasting, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = _BATCH
 ) -> Measured:
     """The share of the margin that is left if all edges outside a circuit are ablated: axes circuit; the mean over
-    both directions of the carry. A circuit is an array of booleans, (U, R).
+    both directions. A circuit is an array of booleans, (U, R).
 
     Raises the same errors as `attribute`, and TaskError for an unknown ablation.
     """
     check_one_of("ablation", ablation, ABLATIONS)
-    contrast, graph = Contrast.of_right_pairs(subject, pairs, batch_size), Graph(subject)
+    answered, graph = Answered.of_right_pairs(subject, pairs, batch_size), Graph(subject)
     every = [*circuits, np.zeros_like(graph.is_edge_UR)]
     found = []
     # each pair is run in both directions, so the means over all bases include all sources
-    mean = _means_by_layout(subject, contrast.base, batch_size) if ablation == "mean" else None
-    for rows in batches(len(contrast), batch_size):
-        run = _EdgeRuns(contrast, graph, rows)
+    mean = means_by_layout(subject, answered.contrast, _names(subject), batch_size) if ablation == "mean" else None
+    for rows in batches(len(answered), batch_size):
+        run = _EdgeRuns(answered, graph, rows)
         off = {name: whole[rows] for name, whole in mean.items()} if mean else run.runs.base
         found.append(torch.stack([run.margin(circuit, off) for circuit in every], 1).cpu())
     margin_BC = torch.cat(found).numpy()
     kept_BC, empty_B = margin_BC[:, :-1], margin_BC[:, -1]
-    # both directions of a pair are one sample
-    left_NC = (kept_BC - empty_B[:, None]).reshape(2, -1, len(circuits)).sum(0)
-    whole_N = (contrast.clean_B - empty_B).reshape(2, -1).sum(0)
+    # all directions of a pair are one sample
+    left_NC, whole_N = answered.by_pair(kept_BC - empty_B[:, None]), answered.by_pair(answered.clean_B - empty_B)
     return Measured.ratio("faithfulness", {"circuit": list(range(len(circuits)))}, left_NC, whole_N)
-
-
-def _means_by_layout(subject: Subject, sums: Sums, batch_size: int) -> dict[str, torch.Tensor]:
-    """For each sum, the mean activations (B, T, ...) over the sums whose answers have their digits at the same tokens,
-    because a mean over all sums would mix tokens of different digits. If few sums have a layout, its mean is over
-    few."""
-    layouts_BK, of_B = sums.answer_at_BK.unique(dim=0, return_inverse=True)
-    groups = [sums.part(torch.nonzero(of_B == layout)[:, 0].tolist()) for layout in range(len(layouts_BK))]
-    mean = [means(subject, group, _names(subject), batch_size) for group in groups]
-    return {name: torch.cat([one[name] for one in mean])[of_B] for name in mean[0]}
 
 
 class _Stretch(NamedTuple):
@@ -262,12 +251,12 @@ class _Stretch(NamedTuple):
 class _EdgeRuns:
     """The runs of some of the pairs, with everything that patching of edges needs."""
 
-    def __init__(self, contrast: Contrast, graph: Graph, rows: slice) -> None:
-        self.subject, self.graph = contrast.subject, graph
-        self._layers = range(contrast.subject.layers)
+    def __init__(self, answered: Answered, graph: Graph, rows: slice) -> None:
+        self.subject, self.graph = answered.subject, graph
+        self._layers = range(answered.subject.layers)
         self._reached: tuple[float, dict[str, torch.Tensor]] | None = None
         with torch.inference_mode():
-            self.runs = Runs(contrast, rows, names := _names(contrast.subject), names)
+            self.runs = Runs(answered, rows, names := _names(answered.subject), names)
             writes.check_additive(self.subject, self.runs.base)
             _check_projections(self.subject, self.runs.base)
 

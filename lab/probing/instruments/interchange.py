@@ -1,326 +1,211 @@
-"""Interchange interventions on a carry: is a direction of the residual stream the carry with which the model computes?
+"""Interchange interventions: which subspace of the residual stream holds what differs between base and source?
 
-A model reads two sums, a base and a source, whose carries into column k differ (`pairs.cross_digit`). At q_k, one layer
-and one site, the part of the base's residual stream in a subspace is replaced by that of the source's:
+A model reads a base and a source. At one layer and site, and at the tokens with one role, the part of the base's stream
+in a subspace is replaced by that of the source's:
 
     x' = x_base + V V^T (x_source - x_base)             V (D, r) orthonormal
 
-If the subspace is the carry, digit k of the base becomes (a_k + b_k of the base + carry of the source) mod 10
-(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). The digits of source and base are
-drawn independently so that a subspace that exchanges the whole answer can be told from the carry: it yields the
-source's own digit, whose rate is reported too.
+If the subspace holds what differs, the model answers the base like the source, or as the contrast's `outcomes` say
+(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). V is the whole space, the difference
+of the means of bases and sources within a direction, random, or found by gradient descent ("das", distributed alignment
+search; Geiger et al. 2023, arXiv 2303.02536). Subspaces are learned on some pairs and tested on others.
 
-Subspaces:
+Controls: nothing is exchanged; a random subspace; and the placebo, a change of the same size in a random direction. A
+rate above all controls does not yet make a direction the variable with which the model computes: for the carry of
+additions, lab/probing/addition/illusion.py tests that.
 
-    difference of means     from the mean of streams without a carry to that of streams with one
-    probe                   the weights of a softmax regression that reads the carry (`probes.fit`)
-    das                     distributed alignment search: V is learned by gradient descent, so that training pairs give
-                            their targets (Geiger et al. 2023, arXiv 2303.02536)
-
-Controls: exchange `nothing` (how often the model is right), the `whole` stream (should swap the answers), or `random`
-subspaces (20, each for a twentieth of the pairs); and for each subspace the `placebo`, a change of the same size in a
-random direction. But even a rate above all controls does not make a direction the carry: see `illusion`.
-
-Shapes: N pairs, D width of the model, R rank, V words of the vocabulary, T tokens.
+Shapes: B rows, T tokens, D width of the model, R rank.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from lab.errors import TaskError, check_one_of
+from lab.errors import TaskError
+from lab.probing.answered import Answered
+from lab.probing.batching import batches
 from lab.probing.bridge import Subject
-from lab.probing.components import Site
-from lab.probing.contrast import CARRY_DIRECTIONS
-from lab.probing.instruments.subspaces import Subspace, check_basis, difference_of_means, probe_direction, random_basis
-from lab.probing.interventions import Change, only_at, only_logits_at, read_queries, residual
+from lab.probing.components import Component, Site
+from lab.probing.contrast import LAST, Asked, Contrast, Contrasting
+from lab.probing.instruments.subspaces import check_basis, random_basis
+from lab.probing.interventions import Change, only_logits_at, residual
 from lab.probing.measured import Measured
-from lab.probing.pairs import Pairs, cross_digit
-from lab.probing.positions import Sums, batches
 
-OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
-"""Which digit is the most likely token. "target": the base's digit with the source's carry, one more or one less (mod
-10) than the base's own. "swapped answer": the source's own digit, if it differs from the base's. "unchanged": the
-base's own. "other neighbour": one less or one more than the base's own, opposite to the target. An arbitrary change
-produces both neighbours equally often, so only a rate of "target" above "other neighbour" means something."""
-DIRECTIONS = ("both", *CARRY_DIRECTIONS)
+SUBSPACES = ("nothing", "random", "difference of means", "das", "whole")
 CHANGES = ("interchange", "placebo")
-DRAWS = 20
-"""Number of random subspaces."""
-LEARNED = ("difference of means", "probe", "das")
-SUBSPACES = ("nothing", "whole", "random", *LEARNED)
 
 
 class Location(NamedTuple):
-    """Where the residual stream is changed: at a site of a layer, at q_k of a column k."""
+    """Where the residual stream is changed."""
 
     layer: int
     site: Site
-    column: int
-
-
-class Interchanged(NamedTuple):
-    """Rates of interchange, and the subspaces that were learned."""
-
-    rates: Measured
-    """Axes (layer, site, column, subspace, change, direction, outcome)."""
-    subspaces: dict[tuple[Location, str], Subspace]
-    """The learned subspaces, by location and name."""
-
-
-def interchange_all(
-    subject: Subject,
-    length: int,
-    *,
-    layers: Sequence[int] | None = None,
-    sites: Sequence[Site] | None = None,
-    columns: Sequence[int] | None = None,
-    subspaces: Sequence[str] = SUBSPACES,
-    train_pairs: int = 200,
-    test_pairs: int = 200,
-    das_steps: int = 60,
-    batch_size: int = 64,
-    seed: int = 0,
-) -> Interchanged:
-    """Exchanges each subspace at each layer, site and column, on numbers of `length` digits.
-
-    Each location and subspace takes two forward passes over the test pairs, and das also takes `das_steps` passes with
-    gradients over one batch each.
-
-    Args:
-        length: digits of both numbers.
-        columns: if not given, all but the first and the last. Pairs of the last column are a biased sample: their sums
-            must not grow by a digit, so a_k + b_k is smaller if there is a carry, and a difference of means finds that
-            instead of the carry.
-        subspaces: some of `SUBSPACES`.
-        train_pairs: pairs from which subspaces are learned.
-        test_pairs: other pairs, on which they are tested.
-        das_steps: number of gradient steps.
-
-    Raises TaskError for a column without a carry into it, and for an unknown subspace.
-    """
-    layers, sites = range(subject.layers) if layers is None else layers, sites or subject.sites
-    columns = range(1, max(2, length - 1)) if columns is None else columns
-    for name in subspaces:
-        check_one_of("subspace", name, SUBSPACES)
-    locations: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
-    found: dict[tuple[Location, str], Subspace] = {}
-    shape = (test_pairs, len(layers), len(sites), len(columns), len(subspaces))
-    hits = np.full((*shape, len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
-    for j, column in enumerate(columns):
-        train, test = pairs_for(length, column, train_pairs, test_pairs, seed)
-        known, asked = subject.sums([*train.base, *train.source]), _Asked.of(subject, test)
-        known_GND, source_GND = (
-            read_queries(subject, sums, locations, [column], batch_size)[:, :, 0] for sums in (known, asked.source)
-        )
-        carry_N = known.columns.carry[:, column]
-        for i, (layer, site) in enumerate(locations):
-            location = Location(layer, site, column)
-            for m, name in enumerate(subspaces):
-                at = (slice(None), i // len(sites), i % len(sites), j, m)
-                if name == "random":
-                    hits[at] = _randomly(asked, location, source_GND[i], batch_size, seed)
-                    continue
-                if name == "das":
-                    basis_DR = das(subject, train, location, steps=das_steps, batch_size=batch_size, seed=seed)
-                else:
-                    basis_DR = basis(name, known_GND[i], carry_N)
-                if name in LEARNED:
-                    found[location, name] = Subspace.of(basis_DR, known_GND[i], carry_N)
-                hits[at] = _outcomes(asked, location, source_GND[i], basis_DR, batch_size, seed)
-    axes = {"layer": list(layers), "site": list(sites), "column": list(columns), "subspace": list(subspaces)}
-    return Interchanged(Measured.share("interchange", axes | _OUTCOME_AXES, hits), found)
-
-
-def basis(name: str, known_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
-    """The orthonormal columns (D, R) of a subspace, from the streams (N, D) of the training pairs at a location. Raises
-    TaskError for other names; "das" and "random" have functions of their own (`das`, `random_basis`)."""
-    check_one_of("subspace", name, ("nothing", "whole", "difference of means", "probe"))
-    match name:
-        case "nothing":
-            return torch.zeros(known_ND.shape[1], 0)
-        case "whole":
-            return torch.eye(known_ND.shape[1])
-        case "difference of means":
-            return difference_of_means(known_ND, carry_N)
-        case _:
-            return probe_direction(known_ND, carry_N)
-
-
-def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
-    """Cross-digit pairs for training, and other ones for testing. Raises the same errors as `cross_digit`."""
-    both = cross_digit(length, column, train_pairs + test_pairs, seed)
-    return both.part(slice(train_pairs)), both.part(slice(train_pairs, None))
+    place: str = LAST
+    """The role of the tokens."""
 
 
 def interchange(
-    subject: Subject, pairs: Pairs, location: Location, basis_DR: torch.Tensor, *, batch_size: int = 64
+    subject: Subject,
+    pairs: Contrasting,
+    locations: Sequence[Location] | None = None,
+    subspaces: Sequence[str] = SUBSPACES,
+    steps: int = 60,
+    batch_size: int = 64,
 ) -> Measured:
-    """Interchange of a given subspace at one location: axes (change, direction, outcome).
+    """How often each outcome is the answer after an interchange: axes layer, site, place, subspace, change, outcome.
 
-    Raises ModelError if the basis is not orthonormal, and TaskError if the pairs are for another column.
+    The pairs that the model answers right are split: subspaces are learned on the first half, and tested on the second.
+
+    Args:
+        locations: every layer's stream at its end, at the last token, if not given; they should be a grid.
+        subspaces: some of `SUBSPACES`.
+        steps: gradient steps of das.
+
+    Raises the same errors as `Answered.of_right_pairs`, and TaskError if fewer than two pairs are right.
     """
-    check_basis(basis_DR, subject.width)
-    if location.column != pairs.column:
-        raise TaskError(f"column {location.column}: the pairs are for column {pairs.column}")
-    asked = _Asked.of(subject, pairs)
-    source_ND = streams(subject, asked.source, location, batch_size)
-    hits = _outcomes(asked, location, source_ND, basis_DR, batch_size)
-    return Measured.share("interchange", _OUTCOME_AXES, hits)
+    locations = locations or [Location(layer, "post") for layer in range(subject.layers)]
+    contrast = Answered.of_right_pairs(subject, pairs, batch_size).contrast
+    train, test = halves(contrast)
+    axes = {name: list(dict.fromkeys(one[at] for one in locations)) for at, name in enumerate(Location._fields)}
+    axes |= {"subspace": list(subspaces), "change": list(CHANGES), "outcome": list(contrast.expected())}
+    hits = np.full((len(test), *map(len, axes.values())), np.nan)
+    for location in locations:
+        at = tuple(axes[name].index(value) for name, value in location._asdict().items())
+        learned = learn(subject, train, location, subspaces, steps, batch_size)
+        for number, name in enumerate(subspaces):
+            hits[(slice(None), *at, number)] = outcomes(subject, test, location, learned[name], batch_size)
+    return Measured.share("interchange", axes, hits)
 
 
-def random_rates(
-    subject: Subject, pairs: Pairs, location: Location, rank: int = 1, *, batch_size: int = 64
-) -> Measured:
-    """Interchange of `DRAWS` random subspaces, each with all pairs: axes (draw, direction, outcome). A learned subspace
-    should have a better rate than the best of them."""
-    asked = _Asked.of(subject, pairs)
-    source_ND = streams(subject, asked.source, location, batch_size)
-    drawn = (random_basis(subject.width, rank, draw) for draw in range(DRAWS))
-    hits = [_outcomes(asked, location, source_ND, basis_DR, batch_size)[:, 0] for basis_DR in drawn]
-    axes = {"draw": list(range(DRAWS)), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
-    return Measured.share("interchange of random subspaces", axes, np.stack(hits, 1))
+def learn(
+    subject: Subject, train: Contrast, location: Location, subspaces: Sequence[str], steps: int, batch_size: int
+) -> Mapping[str, torch.Tensor]:
+    """The orthonormal columns (D, R) of each subspace."""
+    rows = {"nothing": lambda: torch.zeros(subject.width, 0), "whole": lambda: torch.eye(subject.width),
+            "random": lambda: random_basis(subject.width, 1),
+            "difference of means": lambda: means_apart(subject, train, location, batch_size),
+            "das": lambda: das(subject, train, location, steps=steps, batch_size=batch_size)}  # fmt: skip
+    return {name: rows[name]() for name in subspaces}
 
 
-def _randomly(asked: "_Asked", location: Location, source_ND: torch.Tensor, batch_size: int, seed: int) -> np.ndarray:
-    """Like `_outcomes`, for random subspaces, each with a twentieth of the pairs."""
-    hits = np.full((len(asked.base), len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
-    for draw in range(min(DRAWS, len(hits))):
-        some = slice(draw, None, DRAWS)
-        basis_DR = random_basis(source_ND.shape[1], 1, seed + draw)
-        hits[some] = _outcomes(asked.part(some), location, source_ND[some], basis_DR, batch_size, seed + draw)
-    return hits
-
-
-_OUTCOME_AXES = {"change": list(CHANGES), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
-
-
-class _Asked(NamedTuple):
-    """Pairs as a subject reads them."""
-
-    subject: Subject
-    base: Sums
-    source: Sums
-    token_NO: np.ndarray
-    """The token of each of `OUTCOMES`."""
-    counts_N3: np.ndarray
-    """Whether a pair counts for each of `DIRECTIONS`."""
-
-    @classmethod
-    def of(cls, subject: Subject, pairs: Pairs) -> "_Asked":
-        base, source = subject.sums(pairs.base), subject.sums(pairs.source)
-        digits = (source.columns.carry, source.columns.sum, base.columns.sum)
-        carry_N, theirs_N, own_N = (array[:, pairs.column] for array in digits)
-        token_of_digit = np.array(subject.writer.digit_ids())
-        opposite_N = (2 * own_N - pairs.target) % 10
-        token_NO = token_of_digit[np.stack([pairs.target, theirs_N, own_N, opposite_N], axis=1)]
-        # if both sums have the same digit, it does not show whether the answer was swapped
-        token_NO[:, 1] = np.where(theirs_N == own_N, _NO_TOKEN, token_NO[:, 1])
-        return cls(subject, base, source, token_NO, np.stack([np.ones_like(carry_N), carry_N, 1 - carry_N], axis=1))
-
-    def part(self, rows: slice) -> "_Asked":
-        base, source = self.base.part(rows), self.source.part(rows)
-        return _Asked(self.subject, base, source, self.token_NO[rows], self.counts_N3[rows])
-
-
-_NO_TOKEN = -1
+def means_apart(subject: Subject, train: Contrast, location: Location, batch_size: int = 64) -> torch.Tensor:
+    """The unit vector (D, 1) from the mean stream of bases to that of sources, over the rows of the first direction."""
+    first = np.flatnonzero(train.direction_B == 0).tolist() or list(range(len(train)))
+    part = train.part(first)
+    there_BT = part.at_BT(location.place)
+    base, source = (_at(subject, side, location, there_BT, batch_size) for side in (part.base, part.source))
+    difference_D = source.mean(0) - base.mean(0)
+    return (difference_D / difference_D.norm().clamp(min=1e-30))[:, None].cpu()
 
 
 @torch.inference_mode()
-def _outcomes(
-    asked: _Asked, location: Location, source_ND: torch.Tensor, basis_DR: torch.Tensor, batch_size: int, seed: int = 0
+def outcomes(
+    subject: Subject, contrast: Contrast, location: Location, basis_DR: torch.Tensor, batch_size: int = 64
 ) -> np.ndarray:
-    """Whether each pair had each outcome, (N, change, direction, outcome); nan if the pair does not count."""
-    generator = torch.Generator().manual_seed(seed)
-    found_CN: list[list[int]] = [[], []]
-    for rows in batches(len(asked.base), batch_size):
-        exchange = _exchange(source_ND[rows], basis_DR.to(asked.subject.device))
-        for found_N, change in zip(found_CN, (exchange, _placebo(exchange, generator)), strict=True):
-            found_N += _logits_with(asked.subject, asked.base.part(rows), location, change).argmax(-1).tolist()
-    hits_NCO = np.array(found_CN).T[:, :, None] == asked.token_NO[:, None]
-    counts_N13O = (asked.counts_N3[:, None, :, None] == 1) & (asked.token_NO != _NO_TOKEN)[:, None, None]
-    return np.where(counts_N13O, hits_NCO[:, :, None], np.nan)
+    """Whether each row has each outcome after a change, (B, changes, outcomes).
+
+    Raises ModelError if the basis is not orthonormal.
+    """
+    check_basis(basis_DR, subject.width)
+    expected_BO = torch.stack(list(contrast.expected().values()), 1)
+    generator, found = torch.Generator().manual_seed(0), []
+    for rows in batches(len(contrast), batch_size):
+        part = contrast.part(rows)
+        moves = _moves(subject, part, location, basis_DR)
+        noise = torch.randn(moves.shape, generator=generator).to(moves)
+        size = moves.norm(dim=-1, keepdim=True)
+        changes = (moves, noise * size / noise.norm(dim=-1, keepdim=True))
+        said = [_logits(subject, part, location, move)[:, 0].argmax(-1).cpu() for move in changes]
+        found.append(torch.stack([one[:, None] == expected_BO[rows] for one in said], 1))
+    return torch.cat(found).float().numpy()
 
 
 @torch.inference_mode(False)
 def das(
     subject: Subject,
-    pairs: Pairs,
+    contrast: Contrast,
     location: Location,
     *,
     rank: int = 1,
     steps: int = 60,
     batch_size: int = 64,
     seed: int = 0,
+    start_DR: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Orthonormal columns (D, R) whose interchange gives the pairs' targets, found with Adam on the cross-entropy.
+    """Orthonormal columns (D, R) whose interchange gives the first of the contrast's outcomes, found with Adam on the
+    cross-entropy.
 
-    The basis is the Q of a QR decomposition, through which gradients pass. Its first column starts as the difference of
-    means, the others are random. From a random start, the carry of an adder with switches as sharp as those written by
-    hand is found only half the time. Each step uses one batch of pairs. The model's weights do not change.
+    The basis is the Q of a QR decomposition, through which gradients pass. Its first columns start as `start_DR`, the
+    difference of means if not given, the others are random: from random starts, the carry of an adder with switches as
+    sharp as those written by hand is found only half the time. Each step uses one batch. The weights do not change.
     """
-    base = subject.sums(pairs.base)
-    stream_ND, carry_N = labelled_streams(subject, pairs, location, batch_size)
-    source_ND = stream_ND[len(base) :]
-    start_DR = random_basis(subject.width, rank, seed)
-    start_DR[:, :1] = difference_of_means(stream_ND, carry_N)
-    target_N = torch.tensor(subject.writer.digit_ids())[torch.from_numpy(pairs.target)].to(subject.device)
-    matrix_DR = start_DR.requires_grad_()
+    found_DR = random_basis(subject.width, rank, seed)
+    start_DR = means_apart(subject, contrast, location, batch_size) if start_DR is None else start_DR
+    found_DR[:, : start_DR.shape[1]] = start_DR
+    found_DR.requires_grad_()
+    target_B = next(iter(contrast.expected().values())).to(subject.device)
     # the entries of a unit vector are about 1 / sqrt(D), and so is the size of the steps
-    optimizer = torch.optim.Adam([matrix_DR], lr=0.05 / subject.width**0.5)
+    optimizer = torch.optim.Adam([found_DR], lr=0.05 / subject.width**0.5)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for rows in itertools.islice(itertools.cycle(batches(len(base), batch_size)), steps):
+    parts = [(rows, contrast.part(rows)) for rows in batches(len(contrast), batch_size)]
+    known = [(rows, part, stream_differences(subject, part, location)) for rows, part in parts]
+    for rows, part, difference in itertools.islice(itertools.cycle(known), steps):
         with torch.enable_grad():
-            basis_DR = torch.linalg.qr(matrix_DR)[0].to(subject.device)
-            logits_NV = _logits_with(subject, base.part(rows), location, _exchange(source_ND[rows], basis_DR))
-            loss = cross_entropy(logits_NV.float(), target_N[rows])
+            basis_DR = torch.linalg.qr(found_DR)[0].to(subject.device)
+            logits_BV = _logits(subject, part, location, difference @ basis_DR @ basis_DR.T)[:, 0]
+            loss = cross_entropy(logits_BV.float(), target_B[rows])
             # only the gradient of the basis: the model's weights get none
-            (matrix_DR.grad,) = torch.autograd.grad(loss, [matrix_DR])
+            (found_DR.grad,) = torch.autograd.grad(loss, [found_DR])
         optimizer.step()
         schedule.step()
-    return torch.linalg.qr(matrix_DR.detach())[0]
+    return torch.linalg.qr(found_DR.detach())[0]
 
 
-def _logits_with(subject: Subject, base: Sums, location: Location, change: Change) -> torch.Tensor:
-    """The logits (N, V) at the location's query, if `change` of the residual stream (N, D) there is added to it."""
-    at_N1 = base.query_at_BK[:, location.column, None]
-
-    def changed(here_N1D: torch.Tensor) -> torch.Tensor:
-        return here_N1D + change(here_N1D[:, 0].float()).to(here_N1D.dtype)[:, None]
-
-    hooks = residual(location.layer, location.site, only_at(at_N1, changed))
-    return subject.logits(base, [*hooks, only_logits_at(at_N1)])[:, 0]
+def halves(contrast: Contrast) -> tuple[Contrast, Contrast]:
+    """Pairs to learn from, and other ones to test on."""
+    pairs = np.unique(contrast.pair_B.numpy())
+    if len(pairs) < 2:
+        raise TaskError(f"{len(pairs)} pair: an interchange needs pairs to learn from and other ones to test on")
+    first = np.isin(contrast.pair_B.numpy(), pairs[: len(pairs) // 2])
+    return contrast.part(np.flatnonzero(first).tolist()), contrast.part(np.flatnonzero(~first).tolist())
 
 
-def streams(subject: Subject, sums: Sums, location: Location, batch_size: int) -> torch.Tensor:
-    """The residual stream (N, D) of each sum at a location."""
-    return read_queries(subject, sums, [(location.layer, location.site)], [location.column], batch_size)[0, :, 0]
+def stream_differences(subject: Subject, part: Contrast, location: Location) -> torch.Tensor:
+    """The source's stream minus the base's at the location, (B, T, D); 0 at all other tokens."""
+    name = Component(location.site, location.layer).hook_point
+    with torch.no_grad():
+        base, source = (subject.activations(side, [name])[1][name].float() for side in (part.base, part.source))
+    there_BT1 = part.at_BT(location.place)[..., None].to(base.device)
+    return torch.where(there_BT1, source - base, 0.0)
 
 
-def labelled_streams(
-    subject: Subject, pairs: Pairs, location: Location, batch_size: int
-) -> tuple[torch.Tensor, np.ndarray]:
-    """The residual streams (2 N, D) of bases and then sources at a location, and their carries into its column."""
-    sums = subject.sums([*pairs.base, *pairs.source])
-    return streams(subject, sums, location, batch_size), sums.columns.carry[:, location.column]
+def _moves(subject: Subject, part: Contrast, location: Location, basis_DR: torch.Tensor) -> torch.Tensor:
+    basis = basis_DR.to(subject.device)
+    return stream_differences(subject, part, location) @ basis @ basis.T
 
 
-def _exchange(source_ND: torch.Tensor, basis_DR: torch.Tensor) -> Change:
-    def exchange(here_ND: torch.Tensor) -> torch.Tensor:
-        return (source_ND.to(here_ND.device) - here_ND) @ basis_DR @ basis_DR.T
+def _logits(subject: Subject, part: Contrast, location: Location, move_BTD: torch.Tensor) -> torch.Tensor:
+    """The logits (B, Q, V) of the bases if the stream is moved at the location."""
+    change: Change = partial(_add, move_BTD)
+    hooks = residual(location.layer, location.site, change)
+    return subject.logits(part.base, [*hooks, only_logits_at(part.query_at_BQ)])
 
-    return exchange
+
+def _add(move_BTD: torch.Tensor, stream_BTD: torch.Tensor) -> torch.Tensor:
+    return stream_BTD + move_BTD.to(stream_BTD.dtype)
 
 
-def _placebo(change: Change, generator: torch.Generator) -> Change:
-    """A change of the same size in a direction drawn for each row."""
-
-    def placebo(here_ND: torch.Tensor) -> torch.Tensor:
-        noise_ND = torch.randn(here_ND.shape, generator=generator).to(here_ND.device)
-        return noise_ND * (change(here_ND).norm(dim=-1, keepdim=True) / noise_ND.norm(dim=-1, keepdim=True))
-
-    return placebo
+@torch.inference_mode()
+def _at(subject: Subject, asked: Asked, location: Location, there_BT: torch.Tensor, batch_size: int) -> torch.Tensor:
+    """The mean stream of each row over the tokens with the role, (B, D)."""
+    name, found = Component(location.site, location.layer).hook_point, []
+    for rows in batches(len(asked), batch_size):
+        stream_BTD = subject.activations(asked.part(rows), [name])[1][name].float()
+        weights_BT1 = there_BT[rows, :, None].to(stream_BTD)
+        found.append((stream_BTD * weights_BT1).sum(1) / weights_BT1.sum(1).clamp(min=1))
+    return torch.cat(found)

@@ -28,14 +28,14 @@ import torch
 from lab.errors import ModelError, TaskError
 from lab.numbers.philox import philox
 from lab.probing import interventions
+from lab.probing.answered import Answered, Runs
+from lab.probing.batching import batches
 from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component, Site
-from lab.probing.contrast import Contrast, Runs
+from lab.probing.contrast import Contrasting
 from lab.probing.instruments.patching import BATCH, replacing
 from lab.probing.instruments.writes import EMBEDDING
 from lab.probing.measured import Measured
-from lab.probing.pairs import Pairs
-from lab.probing.positions import batches
 
 Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
 
@@ -71,11 +71,11 @@ class Paths(NamedTuple):
     """Effects of paths and of their controls."""
 
     effect: Measured
-    """Axes carry, sender, receiver; nan if the receiver is not after the sender."""
+    """Axes direction, sender, receiver; nan if the receiver is not after the sender."""
     control: Measured
     """The same for the control heads, which are the labels of its axis sender."""
     gap: Measured
-    """See `contrast.Effects`."""
+    """See `answered.Effects`."""
 
 
 def receivers(subject: Subject) -> list[Receiver]:
@@ -89,26 +89,26 @@ def receivers(subject: Subject) -> list[Receiver]:
     return [*found, Receiver("logits", subject.layers - 1)]
 
 
-def patch_paths(subject: Subject, pairs: Pairs, senders: Sequence[Component], into: Sequence[Receiver]) -> Paths:
+def patch_paths(subject: Subject, pairs: Contrasting, senders: Sequence[Component], into: Sequence[Receiver]) -> Paths:
     """The effects of the paths from each sender to each receiver.
 
     Args:
         senders: heads, MLPs, or the embedding.
         into: the receivers.
 
-    Raises the same errors as `Contrast.of_right_pairs`; ModelError for senders and receivers that the subject does not
+    Raises the same errors as `Answered.of_right_pairs`; ModelError for senders and receivers that the subject does not
     have, for MLPs that run in parallel with attention, and if there is no head left for a control; and TaskError if
     there are no senders or no receivers.
     """
     _check(subject, senders, into)
-    contrast = Contrast.of_right_pairs(subject, pairs, BATCH)
+    answered = Answered.of_right_pairs(subject, pairs, BATCH)
     stand_ins = _others(subject, senders)
     distinct = sorted({*senders, *stand_ins})
-    changed = margins(contrast, distinct, into)
+    changed = margins(answered, distinct, into)
 
     def effects(name: str, of: Sequence[Component]) -> tuple[Measured, Measured]:
         axes = {"sender": list(map(str, of)), "receiver": list(map(str, into))}
-        return contrast.effects(name, axes, changed[:, [distinct.index(one) for one in of]])
+        return answered.effects(name, axes, changed[:, [distinct.index(one) for one in of]])
 
     effect, gap = effects("effect of a path", senders)
     return Paths(effect, effects("effect of a path from a random head", stand_ins)[0], gap)
@@ -116,15 +116,15 @@ def patch_paths(subject: Subject, pairs: Pairs, senders: Sequence[Component], in
 
 @torch.inference_mode()
 def margins(
-    contrast: Contrast, senders: Sequence[Component], into: Sequence[Receiver], batch_size: int = BATCH
+    answered: Answered, senders: Sequence[Component], into: Sequence[Receiver], batch_size: int = BATCH
 ) -> np.ndarray:
-    """The margins after patching each path, (B, senders, receivers); nan if there is no path."""
-    subject = contrast.subject
+    """The metrics after patching each path, (B, senders, receivers); nan if there is no path."""
+    subject = answered.subject
     written = [_written(sender) for sender in senders]
     outputs = [sender.hook_point for sender in senders]
-    changed = np.full((len(contrast), len(senders), len(into)), np.nan)
-    for rows in batches(len(contrast), batch_size):
-        runs = Runs(contrast, rows, written, outputs)
+    changed = np.full((len(answered), len(senders), len(into)), np.nan)
+    for rows in batches(len(answered), batch_size):
+        runs = Runs(answered, rows, written, outputs)
         at_once = max(1, batch_size // len(runs))
         for s, sender in enumerate(senders):
             delta_BTD = _delta(runs, sender)

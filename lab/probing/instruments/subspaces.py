@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from lab.errors import ModelError
-from lab.probing.instruments import probes
+from lab.probing.addition import probes
 
 _SLACK = 1e-3
 """How much entries of V^T V may differ from those of the identity matrix."""

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from lab.probing.addition.alignment import Aligned, Alignment, aligned_heads
 from lab.probing.components import Component
-from lab.probing.instruments.alignment import Aligned, Alignment, aligned_heads
 from lab.probing.measured import Measured
-from lab.probing.report.circuit import ANSWER, Arrow, Circuit
+from lab.probing.report.circuit import Arrow, Circuit
 from lab.probing.report.telling import told
 
 _EFFECT = 0.1
@@ -37,10 +37,14 @@ def circuit(found: Found) -> Circuit:
                 weights[part] = max(weights.get(part, 0.0), abs(effect))
     chosen = sorted(weights, key=lambda part: -weights[part])[:_PARTS]
     arrows = [Arrow(_digit(one), str(Component("head", one.layer, one.head)), one.weight) for one in looking]
-    arrows += [Arrow(str(start), str(end or ANSWER), effect) for (start, end), effect in paths.items()]
-    inside = {ANSWER, *map(str, chosen)}
+    measured = [one for name in ("patching", "path_patching") for one in list(found.get(name, ()))[:1]]
+    what = "carry" if all("carry" in one.axes for one in measured) else "answer"
+    written = Circuit([], {}, [], what).written
+    arrows += [Arrow(str(start), str(end or written), effect) for (start, end), effect in paths.items()]
+    inside = {written, *map(str, chosen)}
     arrows = [arrow for arrow in arrows if arrow.end in inside and (arrow.start in inside or arrow.start[1:2] == "_")]
-    return Circuit(sorted(chosen, key=_order), {part: effects[part] for part in chosen if part in effects}, arrows)
+    shown = {part: effects[part] for part in chosen if part in effects}
+    return Circuit(sorted(chosen, key=_order), shown, arrows, what)
 
 
 def _order(part: Component) -> tuple[int, bool, int]:
@@ -58,6 +62,8 @@ def _competent_lengths(found: Found) -> list[int | str]:
     if not found.get("competence"):
         return []
     digits = found["competence"][1]
+    if "length" not in digits.axes:
+        return []
     return [length for length, value in zip(digits.axes["length"], digits.value, strict=True) if value >= 0.5]
 
 

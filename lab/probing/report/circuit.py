@@ -44,16 +44,23 @@ class Circuit(NamedTuple):
     """The effect of patching each component, as it is told (`telling`), for those with an effect above the
     threshold."""
     arrows: Sequence[Arrow]
+    what: str = "carry"
+    """What the components pass on."""
 
     def __repr__(self) -> str:
         """A line for each arrow, ordered by the layer that it leads to."""
-        order = [str(part) for part in self.parts] + [ANSWER]
+        order = [str(part) for part in self.parts] + [self.written]
         arrows = sorted(self.arrows, key=lambda arrow: (order.index(arrow.end), arrow.start))
         return "\n".join(f"{arrow.start} -> {arrow.end} {percent(arrow.weight, '')}" for arrow in arrows)
 
     def _repr_svg_(self) -> str:
         """What a notebook shows."""
         return svg(self)
+
+    @property
+    def written(self) -> str:
+        """The name of the box of what is written: the digit s_k, or the answer to a prompt."""
+        return ANSWER if self.what == "carry" else "answer"
 
     @property
     def heads(self) -> list[Component]:
@@ -111,7 +118,7 @@ def diagram(circuit: Circuit) -> Diagram:
     for part in circuit.parts:
         by_step.setdefault((part.layer, part.kind != "head"), []).append(_box(part, circuit))
     digits = [Box(0, 0, digit, [], "digit") for digit in circuit.digits]
-    columns = [by_step[step] for step in sorted(by_step)] + [[Box(0, 0, ANSWER, ["is written"], "answer")]]
+    columns = [by_step[step] for step in sorted(by_step)] + [[Box(0, 0, circuit.written, ["is written"], "answer")]]
     columns = [digits, *columns] if digits else columns
     tallest = max(map(len, columns))
     placed = [
@@ -120,7 +127,7 @@ def diagram(circuit: Circuit) -> Diagram:
         for row, box in enumerate(column)
     ]
     by_name = {box.name: box for box in placed}
-    lines = [_line(arrow, by_name[arrow.start], by_name[arrow.end]) for arrow in circuit.arrows]
+    lines = [_line(arrow, by_name[arrow.start], by_name[arrow.end], circuit.what) for arrow in circuit.arrows]
     return Diagram(
         2 * _MARGIN + (len(columns) - 1) * _ACROSS + _WIDTH,
         2 * _MARGIN + (tallest - 1) * _DOWN + _HEIGHT,
@@ -137,17 +144,18 @@ def _box(part: Component, circuit: Circuit) -> Box:
         for arrow in circuit.arrows
         if arrow.end == str(part) and arrow.start in circuit.digits
     ]
-    carries = [f"carry {percent(circuit.effects[part], '')}"] if part in circuit.effects else []
+    carries = [f"{circuit.what} {percent(circuit.effects[part], '')}"] if part in circuit.effects else []
     return Box(0, 0, str(part), [", ".join(looks[:2])] * bool(looks) + carries, part.kind)
 
 
-def _line(arrow: Arrow, start: Box, end: Box) -> Line:
+def _line(arrow: Arrow, start: Box, end: Box, what: str) -> Line:
+    one = "a carry" if what == "carry" else "the answer"
     if start.kind == "digit":
         kind, label = "looks", f"{end.name} looks at {start.name}: {percent(arrow.weight, '')} of its attention"
     elif arrow.weight >= 0:
-        kind, label = "passes", f"{start.name} passes {percent(arrow.weight, '')} of a carry to {end.name}"
+        kind, label = "passes", f"{start.name} passes {percent(arrow.weight, '')} of {one} to {end.name}"
     else:
-        kind, label = "against", f"{start.name} works against a carry at {end.name}: {percent(arrow.weight, '')}"
+        kind, label = "against", f"{start.name} works against {one} at {end.name}: {percent(arrow.weight, '')}"
     thickness = _THINNEST + (_THICKEST - _THINNEST) * min(1.0, abs(arrow.weight))
     return Line(_curve(start, end), thickness, label, kind)
 

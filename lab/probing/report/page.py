@@ -1,6 +1,5 @@
 """What the instruments of lab/probing measured, on one page that opens offline. It has sentences that say what was
-found, a drawing of the circuit, and a section for each instrument, whose first figure is open and whose others are
-folded.
+found, a drawing of the circuit, and a section for each instrument, whose figures are folded until a reader wants them.
 
 plotly draws the figures, and CircuitsVis the attention patterns. The page contains the scripts of both, so it needs no
 network. Text from a model's vocabulary is treated as data, never as markup.
@@ -70,12 +69,14 @@ def page(title: str, facts: Sequence[str], sections: Sequence[Section], attentio
         for item in attention
     ]
     number = itertools.count()
+    drawn = circuit({section.name: section.measured for section in sections})
     drawing = files(circuitsvis).joinpath("dist/cdn/iife.js").read_text(encoding="utf-8") if attention else ""
     return template("page.html").render(
         title=title,
         facts=facts,
         style=files("lab.drawing").joinpath("page.css").read_text(encoding="utf-8"),
-        diagram=svg(circuit({section.name: section.measured for section in sections})),
+        diagram=svg(drawn),
+        of_sums=drawn.what == "carry",
         sections=[(section, _parts(section, number)) for section in sections],
         most_rows=_ROWS,
         attention=[item.title for item in attention],

@@ -15,7 +15,7 @@ def percent(share: float, space: str = " ") -> str:
 
 
 def told(effect: Measured) -> np.ndarray:
-    """The effect that is told of each component or path: that of the direction of the carry in which it is larger, of
+    """The effect that is told of each component or path: that of the direction in which it is larger, of
     those directions whose interval excludes 0; 0 if there is none. The first axis is the direction."""
     clear = (effect.low > 0) | (effect.high < 0)
     return signed_max_over_directions(np.where(clear, effect.value, 0.0))
@@ -25,4 +25,4 @@ def told_direction(effect: Measured) -> str:
     """The direction in which a single effect is told; the one in which it is larger if none is clear."""
     clear = (effect.low > 0) | (effect.high < 0)
     size = np.abs(np.nan_to_num(np.where(clear | ~clear.any(), effect.value, 0.0)))
-    return str(effect.axes["carry"][int(size.argmax())])
+    return str(next(iter(effect.axes.values()))[int(size.argmax())])

@@ -1,138 +1,76 @@
-// Puts two models side by side that were asked the same problems: by how much they differ, in what their configs differ,
-// and both answers to each problem.
-const COMPARE = { first: null, second: null, task: "", wanted: "differ", page: 0 };
-const WANTED = { "differ": "only one is right", "lost": "only the first is right", "gained": "only the second is right", "neither": "both are wrong" };
-const partners = (place) => DATA.sets.map((one, other) => [other, one]).filter(([other, one]) => other !== place && one.problems === DATA.sets[place].problems).map(([other]) => other);
+// Two models that were asked the same problems, or one before and after training: by how much they differ, in what their
+// configs differ, and both answers to each problem.
+const WANTED = { differ: "only one is right", lost: "only the first is right", gained: "only the second is right", neither: "both are wrong" };
+/** Sets with the same problems as this one; the same run's come first. */
+const partners = (set) => (SAME.get(set.problems) ?? []).filter((one) => one !== set).sort((a, b) => (b.run === set.run) - (a.run === set.run));
+const SAME = new Map();
 
-function openCompare(what, chosen) {
-  const paired = DATA.sets.map((_, place) => place).filter((place) => partners(place).length);
-  const choosers = document.getElementById("compare-choosers");
-  if (!paired.length) { choosers.replaceChildren(element("p", { class: "absent" }, "No two of these runs were asked the same problems.")); return; }
-  const first = SETS.indexOf(what), second = SETS.indexOf(chosen.get("with"));
-  if (paired.includes(first)) Object.assign(COMPARE, { first, second: partners(first).includes(second) ? second : null, task: "", page: 0 });
-  const unpaired = what && (!paired.includes(first) || (chosen.get("with") && COMPARE.second === null));
-  COMPARE.first ??= paired[0];
-  COMPARE.second ??= partners(COMPARE.first)[0];
-  const name = (place) => [place, DATA.sets[place].label];
-  const choose = (pair) => { location.hash = addressOf("compare", SETS[pair.first], { with: SETS[pair.second] }); };
-  choosers.replaceChildren(
-    choice("First", paired.map(name), COMPARE.first, (value) => choose({ first: Number(value), second: partners(Number(value))[0] })),
-    choice("Second", partners(COMPARE.first).map(name), COMPARE.second, (value) => choose({ ...COMPARE, second: value })));
-  if (unpaired) {
-    const asked = [what, chosen.get("with")].filter(Boolean).join(" and ");
-    for (const part of ["compare-view", "compare-pairs"]) document.getElementById(part).replaceChildren();
-    document.getElementById("compare-view").append(element("p", { class: "absent" }, `${visible(asked)}: no runs here that were asked the same problems.`));
-    return;
-  }
-  fill("compare-view", drawCompare);
-  drawPairs();
+async function compare(what, chosen) {
+  if (!SAME.size) for (const set of SETS.values()) SAME.set(set.problems, [...(SAME.get(set.problems) ?? []), set]);
+  const own = (set) => Number(partners(set)[0]?.run === set.run), paired = [...SETS.values()].filter((set) => partners(set).length).sort((a, b) => own(b) - own(a));
+  if (!paired.length) return [absent("No two of these runs were asked the same problems.")];
+  const first = what ? SETS.get(what) : paired[0], others = first ? partners(first) : [], second = chosen.has("with") ? SETS.get(chosen.get("with")) : others[0];
+  const open = (one, other) => { location.hash = addressOf("compare", one, { with: other }); };
+  const pick = element("div", { class: "choosers" }, choice("First", "first", paired.map(({ label }) => [label, label]), first?.label, (value) => open(value, partners(SETS.get(value))[0].label)),
+    others.length ? choice("Second", "with", others.map(({ label }) => [label, label]), second?.label, (value) => open(first.label, value)) : null);
+  if (!others.includes(second)) return [pick, absent(`${[what, chosen.get("with")].filter(Boolean).join(" and ")}: no runs here that were asked the same problems.`)];
+  const directories = await Promise.all([first, second].map((set) => load(`${set.file}/directory`)));
+  return [pick, counted(...directories), await settings(first.run, second.run), await pairs([first, second], directories, chosen)];
 }
 
-async function drawCompare() {
-  const sides = [COMPARE.first, COMPARE.second].map((place) => DATA.sets[place]);
-  const [first, second] = await Promise.all(sides.map((one) => load(`${one.file}/directory`)));
-  const counts = pairedCounts(first, second), tasks = [...counts.keys()];
-  const whole = tasks.map((task) => counts.get(task)).reduce((sum, found) => Object.fromEntries(Object.entries(sum).map(([key, value]) => [key, value + found[key]])));
-  const row = (name, found, p) => {
-    const n = found.both + found.gained + found.lost + found.neither;
-    return [name, n, found.both + found.lost, found.both + found.gained, found.lost, found.gained, p].map((value) => (typeof value === "number" ? value.toLocaleString("en") : value));
-  };
-  const shown = tasks.map((task) => [taskName(task), counts.get(task)]);
-  if (tasks.length > 1) shown.push(["all", whole]);
-  const adjusted = holm(shown.map(([, found]) => mcnemar(found)));
-  const rows = shown.map(([name, found], place) => row(name, found, probability(adjusted[place])));
-  const columns = ["task", "n", "first right", "second right", "only first", "only second", "p"];
-  return [table("Answers to the same problems, strict reading; p: McNemar’s exact test, adjusted over all rows (Holm)", columns, rows), await settings(sides)];
+function counted(first, second) {
+  const counts = new Map(first.groups.map(([task]) => [task, { both: 0, gained: 0, lost: 0, neither: 0 }])), all = { both: 0, gained: 0, lost: 0, neither: 0 };
+  for (const [, task, kind] of answeredPairs(first, second)) { counts.get(task)[kind] += 1; all[kind] += 1; }
+  const found = [...[...counts].map(([task, one]) => [taskName(task), one]), ...(counts.size > 1 ? [["all", all]] : [])], adjusted = holm(found.map(([, one]) => mcnemar(one)));
+  const rows = found.map(([name, { both, gained, lost, neither }], place) => [name, both + gained + lost + neither, both + lost, both + gained, lost, gained, adjusted[place] < 0.001 ? "<0.001" : adjusted[place].toFixed(3)]);
+  return grid("Answers to the same problems, strict reading; p: McNemar’s exact test, adjusted over all rows (Holm)", ["task", "n", "first right", "second right", "only first", "only second", "p"], rows);
 }
 
 /** The keys of the two configs that differ. */
-async function settings(sides) {
-  const [first, second] = await Promise.all(sides.map(async (one) => (await load(`runs/${one.run}/run`)).settings));
+async function settings(...runs) {
+  const [first, second] = await Promise.all(runs.map(async (run) => (await load(`runs/${run.number}/run`)).settings));
   const keys = [...new Set([...Object.keys(first), ...Object.keys(second)])].filter((key) => first[key] !== second[key]);
-  if (!keys.length) return element("p", { class: "note" }, "Their configs do not differ.");
-  const said = (value) => element("bdi", {}, value === undefined ? "not set" : visible(value));
-  return table("In what their configs differ", ["key", "first", "second"], keys.map((key) => [key, said(first[key]), said(second[key])]), 3);
-}
-
-/** How many problems of each task both models solve, only one, or none. Both directories list the same problems. */
-function pairedCounts(first, second) {
-  const counts = new Map(first.groups.map(([task]) => [task, { both: 0, gained: 0, lost: 0, neither: 0 }]));
-  for (const [, task, pair] of answeredPairs(first, second)) counts.get(task)[pair] += 1;
-  return counts;
+  return keys.length ? grid("In what their configs differ", ["key", "first", "second"], keys.map((key) => [key, first[key] ?? "not set", second[key] ?? "not set"])) : element("p", { class: "note" }, "Their configs do not differ.");
 }
 
 /** The place and the task of each problem that both models answered, and who was right. A problem without an answer, because the endpoint failed, is not a wrong answer. */
 function* answeredPairs(first, second) {
-  const letter = (outcome) => String(Object.keys(DATA.outcomes).indexOf(outcome)), right = letter("correct"), failed = letter("api_error");
+  const failed = String(Object.keys(DATA.outcomes).indexOf("api_error"));
   let place = 0;
   for (const [task, , count] of first.groups) {
     for (const end = place + count; place < end; place += 1) {
       const [one, other] = [first.outcomes[place], second.outcomes[place]];
-      if (one !== failed && other !== failed) yield [place, task, pairOf(one === right, other === right)];
+      if (one !== failed && other !== failed) yield [place, task, one === "0" ? (other === "0" ? "both" : "lost") : other === "0" ? "gained" : "neither"];
     }
   }
 }
 
-const pairOf = (first, second) => (first ? (second ? "both" : "lost") : second ? "gained" : "neither");
-
 /** As lab/numbers/paired.py: how likely a split as unequal is if gain and loss are equally likely. */
 function mcnemar({ gained, lost }) {
-  const discordant = gained + lost;
-  let likely = -discordant * Math.LN2, sum = Math.exp(likely);
-  for (let side = 1; side <= Math.min(gained, lost); side += 1) {
-    likely += Math.log((discordant - side + 1) / side);
-    sum += Math.exp(likely);
-  }
+  let likely = -(gained + lost) * Math.LN2, sum = Math.exp(likely);
+  for (let side = 1; side <= Math.min(gained, lost); side += 1) sum += Math.exp((likely += Math.log((gained + lost - side + 1) / side)));
   return Math.min(1, 2 * sum);
 }
 
 function holm(values) {
   const order = values.map((_, place) => place).sort((a, b) => values[a] - values[b]), adjusted = [];
-  let highest = 0;
-  order.forEach((place, rank) => { highest = Math.max(highest, Math.min(1, (values.length - rank) * values[place])); adjusted[place] = highest; });
+  order.reduce((highest, place, rank) => (adjusted[place] = Math.max(highest, Math.min(1, (values.length - rank) * values[place]))), 0);
   return adjusted;
 }
 
-const probability = (p) => (p < 0.001 ? "<0.001" : p.toFixed(3));
-
-async function drawPairs() {
-  const { first, second } = COMPARE, again = (change) => { Object.assign(COMPARE, { page: 0 }, change); drawPairs(); };
-  fill("compare-pairs", async () => {
-    const files = [first, second].map((place) => DATA.sets[place].file);
-    const directories = await Promise.all(files.map((file) => load(`${file}/directory`)));
-    const tasks = [...new Set(directories[0].groups.map(([task]) => task))];
-    const places = pairPlaces(...directories);
-    const pages = Math.max(1, Math.ceil(places.length / PAGE));
-    const shown = places.slice(COMPARE.page * PAGE, (COMPARE.page + 1) * PAGE);
-    const cards = await Promise.all(shown.map(async (place) => pairCard(await Promise.all(files.map((file, side) => sampleAt(file, directories[side], place))))));
-    const turn = (by) => again({ page: COMPARE.page + by });
-    return [element("h2", {}, "Both answers"),
-      element("div", { class: "choosers" },
-        choice("Show", Object.entries(WANTED), COMPARE.wanted, (value) => again({ wanted: value })),
-        choice("Task", [["", "all tasks"], ...tasks.map((key) => [key, taskName(key)])], COMPARE.task, (value) => again({ task: value }))),
-      element("div", { class: "pager" },
-        element("button", { type: "button", disabled: COMPARE.page === 0, onclick: () => turn(-1) }, "Previous"),
-        element("button", { type: "button", disabled: COMPARE.page >= pages - 1, onclick: () => turn(1) }, "Next"),
-        element("p", { role: "status" }, places.length ? `${(COMPARE.page * PAGE + 1).toLocaleString("en")} to ${(COMPARE.page * PAGE + shown.length).toLocaleString("en")} of ${places.length.toLocaleString("en")}` : "No problem fits")),
-      ...cards];
-  });
+async function pairs(sets, directories, chosen) {
+  const wanted = chosen.get("show") ?? "differ", task = chosen.get("task") ?? "", page = Number(chosen.get("page") ?? 0);
+  const fits = (kind) => (wanted === "differ" ? kind === "gained" || kind === "lost" : kind === wanted);
+  const places = [...answeredPairs(...directories)].filter(([, key, kind]) => fits(kind) && (!task || key === task)).map(([place]) => place);
+  const at = (place) => Promise.all(sets.map((set, side) => sampleAt(set.file, directories[side], place)));
+  const tasks = [...new Set(directories[0].groups.map(([key]) => key))].map((key) => [key, taskName(key)]);
+  return element("section", { class: "pairs" }, element("h2", {}, "Both answers"), element("div", { class: "choosers" }, choice("Show", "show", Object.entries(WANTED), wanted), choice("Task", "task", [["", "all tasks"], ...tasks], task)),
+    pager(page, PAGE, places.length), (await Promise.all(places.slice(page * PAGE, (page + 1) * PAGE).map(at))).map(pairCard));
 }
-
-function pairPlaces(first, second) {
-  const wanted = (pair) => (COMPARE.wanted === "differ" ? pair === "gained" || pair === "lost" : pair === COMPARE.wanted);
-  return [...answeredPairs(first, second)].filter(([, task, pair]) => wanted(pair) && (!COMPARE.task || task === COMPARE.task)).map(([place]) => place);
-}
-
-/** The last words of a prompt, which are the question. */
-const endOf = (prompt) => (prompt.length <= SHOWN_PROMPT ? prompt : `… ${prompt.slice(-SHOWN_PROMPT).replace(/^\S*\s/, "")}`);
-const SHOWN_PROMPT = 60;
 
 /** Two answers to one problem, each with its digits under those of the truth. */
 function pairCard(pair) {
-  const [task, length] = pair[0].place;
-  const side = (sample, name) => element("div", { class: "side" },
-    element("p", { class: "what" }, `${name}: `, element("span", { class: sample.outcome === "correct" ? "outcome right" : "outcome" }, DATA.outcomes[sample.outcome])), answerLine(sample), textBox(`Completion of the ${name}`, sample.text));
-  return element("details", { class: "sample pair", open: true },
-    element("summary", {}, element("span", { class: "what" }, `${taskName(task)}, ${length} digits, #${pair[0].index}`), element("span", { class: "what" }, visible(endOf(String(pair[0].prompt?.start ?? pair[0].prompt ?? ""))))),
+  const side = (sample, name) => element("div", { class: "side" }, element("p", { class: "what" }, `${name}: `, outcomeOf(sample)), answerLine(sample), textBox(`Completion of the ${name}`, String(sample.text ?? "")));
+  return element("details", { class: "sample pair", open: true }, element("summary", {}, headOf(pair[0]), element("span", { class: "what" }, visible((promptOf(pair[0]) ?? "").slice(-60)))),
     element("div", { class: "sides" }, side(pair[0], "first"), side(pair[1], "second")));
 }

@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from collections import Counter
 from collections.abc import Set
 from dataclasses import replace
@@ -245,3 +246,19 @@ def test_the_third_reading_stands_beside_the_others_in_tables_and_a_run_without_
     assert "new, final %" in tables["by_digits"].columns
     accuracy_by_digits({"new": new, "old": old}, "both", tmp_path / "accuracy.png")
     assert (tmp_path / "accuracy.png").is_file()
+
+
+def test_a_million_samples_of_a_finished_run_fit_in_memory(tmp_path):
+    problems = [Sum(str(10**8 + i), str(2 * 10**8 + i)) for i in range(200)]
+    adding, run = benchmark(*problems), Run.open(tmp_path / "run", "name: x\n")
+    answers = Fixed(*(problem.answer for problem in problems))
+    requests = adding.requests()
+    measure(adding, answers, run, requests=requests)
+    tracemalloc.start()
+    try:
+        samples = measure(adding, answers, run, requests=requests)
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert all(sample.question is problem for sample, problem in zip(samples, problems, strict=True))
+    assert size / len(samples) < 2000  # bytes

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from lab.probing.addition.pairs import carry_only
+from lab.probing.answered import Answered, Runs
 from lab.probing.components import Component
-from lab.probing.contrast import Contrast, Runs
 from lab.probing.instruments.atp_star import _cutting, _pattern, atp_star, strongest
-from lab.probing.pairs import carry_only
 from tests.probing.known_adders import llama_adder, native_adder, tricase_adder
 
 PAIRS = carry_only(4, 1, 6, seed=0)
@@ -27,10 +27,10 @@ def test_what_the_logits_read_is_found_and_idle_parts_are_not(make):
 def test_keys_that_turn_sure_attention_are_seen_although_the_softmax_has_no_slope():
     # 99 + 1 and 89 + 1: whether column 1 is a nine decides where the head of carries looks
     adder = tricase_adder()
-    contrast = Contrast(adder, carry_only(4, 1, 24, seed=1))
+    answered = Answered(adder, carry_only(4, 1, 24, seed=1))
     points = [f"blocks.1.attn.{end}" for end in ("hook_q", "hook_k", "hook_pattern")]
     with torch.inference_mode():
-        runs = Runs(contrast, slice(None), points, points)
+        runs = Runs(answered, slice(None), points, points)
         moved_BHTT = _pattern(runs, 1, "k")
     head = adder.known.carry_heads[1][1]
     assert moved_BHTT[:, head].abs().max() == pytest.approx(1, abs=1e-3)
@@ -41,9 +41,9 @@ def test_keys_that_turn_sure_attention_are_seen_although_the_softmax_has_no_slop
 def test_a_cut_leaves_no_path_through_its_layer_and_all_others():
     adder = native_adder()
     names = ["blocks.0.hook_mlp_out", "blocks.1.hook_mlp_out"]
-    contrast = Contrast(adder, PAIRS)
+    answered = Answered(adder, PAIRS)
     with torch.inference_mode():
-        runs = Runs(contrast, slice(None), names, names)
+        runs = Runs(answered, slice(None), names, names)
     whole, cut = (runs.slopes(names, hooks=_cutting(layer)).gradients for layer in (None, 1))
     assert whole[names[0]].abs().max() > 0.1
     assert (cut[names[0]] @ adder.known.carry_D).abs().max() == pytest.approx(0, abs=1e-5)

@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.probing.addition.carries import PLACES
+from lab.probing.addition.pairs import Pairs, carry_only
+from lab.probing.answered import Answered
 from lab.probing.components import Component
-from lab.probing.contrast import EVERYWHERE, PLACES, Contrast
+from lab.probing.contrast import EVERYWHERE
 from lab.probing.instruments.attribution import attributions, screen, spearman
 from lab.probing.instruments.patching import Patch, margins
-from lab.probing.pairs import Pairs, carry_only
 from tests.probing.known_adders import llama_adder, native_adder
 
 EQUAL = {"atol": 2e-2, "rtol": 0}
@@ -56,15 +58,15 @@ def test_the_screen_ranks_what_matters_first_and_says_how_far_it_can_be_trusted(
 
 def test_batches_of_any_size_give_the_same_and_places_that_are_missing_are_nan():
     adder = native_adder()
-    contrast = Contrast(adder, carry_only(3, 1, 5, seed=0))
-    whole = attributions(contrast, PLACES, 64)
-    parts = attributions(contrast, PLACES, 3)
-    corrupt_B, clean_B = contrast.corrupt_B.copy(), contrast.clean_B.copy()
+    answered = Answered(adder, carry_only(3, 1, 5, seed=0))
+    whole = attributions(answered, PLACES, 64)
+    parts = attributions(answered, PLACES, 3)
+    corrupt_B, clean_B = answered.corrupt_B.copy(), answered.clean_B.copy()
     np.testing.assert_allclose(parts, whole, atol=1e-3)
     assert whole.shape == (10, 2 * 5 * 8 + 2 * 8)
-    margins(contrast, [Patch((Component("mlp", 0),), EVERYWHERE)])
-    np.testing.assert_allclose(corrupt_B, contrast.corrupt_B, atol=1e-3)
-    np.testing.assert_allclose(clean_B, contrast.clean_B, atol=1e-3)
+    margins(answered, [Patch((Component("mlp", 0),), EVERYWHERE)])
+    np.testing.assert_allclose(corrupt_B, answered.corrupt_B, atol=1e-3)
+    np.testing.assert_allclose(clean_B, answered.clean_B, atol=1e-3)
 
 
 def test_no_gradient_is_left_on_the_weights():

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import ModelError, TaskError
+from lab.probing.addition.pairs import Pairs, carry_only
+from lab.probing.answered import Answered, Runs
 from lab.probing.benchmark.families import ones_first
 from lab.probing.benchmark.known import KnownAdder
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import Contrast, Runs
 from lab.probing.instruments import edges as lab
 from lab.probing.instruments import path_patching
 from lab.probing.instruments.path_patching import Receiver, margins
-from lab.probing.pairs import Pairs, carry_only
 from lab.probing.report.verdicts import verdicts
 from tests.probing.known_adders import comparing_adder, llama_adder, native_adder, tricase_adder
 
@@ -60,15 +60,15 @@ def test_the_true_circuit_does_everything_and_less_if_any_of_its_edges_is_missin
 
 
 def test_a_circuit_of_one_path_has_the_effect_of_patching_it(adder):
-    graph, contrast = lab.Graph(adder), Contrast(adder, PAIRS)
+    graph, answered = lab.Graph(adder), Answered(adder, PAIRS)
     sender, receiver = Component("head", *adder.known.carry_heads[0]), Receiver("mlp", 0)
     circuit = (
         graph.is_edge_UR & np.array([one == Component("mlp", 0) or one.layer > 0 for one in graph.senders])[:, None]
     )
     circuit[0] = [one.input in ("q", "k", "v") and one.layer == 0 for one in graph.receivers]
     circuit[graph.senders.index(sender), graph.receivers.index(receiver)] = True
-    exact_B11 = margins(contrast, [sender], [receiver])
-    expected = (exact_B11[:, 0, 0] - contrast.corrupt_B).mean() / (contrast.clean_B - contrast.corrupt_B).mean()
+    exact_B11 = margins(answered, [sender], [receiver])
+    expected = (exact_B11[:, 0, 0] - answered.corrupt_B).mean() / (answered.clean_B - answered.corrupt_B).mean()
     assert expected > 0.05
     assert lab.faithfulness(adder, PAIRS, [circuit], "resample").value[0] == pytest.approx(expected, abs=0.02)
 
@@ -82,7 +82,7 @@ def trained() -> Subject:
 def test_the_gradient_in_what_an_mlp_reads_is_that_of_a_change_which_reaches_the_mlp_alone(trained):
     point = "blocks.0.ln2.hook_in"
     with torch.inference_mode():
-        runs = Runs(Contrast(trained, PAIRS), slice(None), [], [])
+        runs = Runs(Answered(trained, PAIRS), slice(None), [], [])
     slopes = runs.slopes([point])
     way_BTD = torch.randn(slopes.activations[point].shape, generator=torch.Generator().manual_seed(0))
     by_slope_B = (slopes.gradients[point] * way_BTD).sum((1, 2))
@@ -101,19 +101,6 @@ def test_with_all_edges_live_a_model_with_norms_does_what_it_does(trained, ablat
     graph = lab.Graph(trained)
     found = lab.faithfulness(trained, PAIRS, [np.zeros_like(graph.is_edge_UR), graph.is_edge_UR], ablation)
     assert found.value == pytest.approx([0, 1], abs=1e-3)
-
-
-def test_means_are_taken_over_sums_with_their_digits_at_the_same_tokens():
-    """With a carry out of the highest column, an answer has one digit more, and each digit another token."""
-    adder = native_adder()
-    sums = adder.sums([(12, 34), (58, 61), (21, 46)])
-    point = "blocks.0.hook_resid_pre"
-    found = lab._means_by_layout(adder, sums, 8)[point]
-    _, activations = adder.activations(sums, [point])
-    alike = [0, 2] if sums.answer_at_BK[0].equal(sums.answer_at_BK[2]) else [0]
-    seen_T = slice(0, int(sums.end_at_B[0]) + 1)
-    assert torch.allclose(found[0, seen_T], activations[point][alike, seen_T].mean(0), atol=1e-5)
-    assert torch.allclose(found[1, seen_T], activations[point][1, seen_T], atol=1e-5)
 
 
 def test_attributions_are_slopes_times_differences_by_hand():
@@ -168,7 +155,7 @@ def test_what_cannot_be_measured_is_refused_in_one_line():
         lab.attribute(adder, PAIRS, steps=0)
     with torch.no_grad():
         adder.bridge.unembed.original_component.weight.zero_()
-    with pytest.raises(ModelError, match="in 0 % of pairs"):
+    with pytest.raises(ModelError, match="in 0 % of 6 pairs"):
         lab.attribute(adder, PAIRS)
 
 
@@ -188,8 +175,8 @@ def test_a_comparison_in_attention_adds_up_at_the_embedding_and_not_at_the_head_
     curve = lab.curve(adder, pairs, np.abs(np.nan_to_num(along_path.effect.value)).max(0), (0.0, 1.0)).faithfulness
     warned, fine = (verdicts("edges", [one.effect, curve, one.flow])[-1] for one in (by_points, along_path))
     assert warned == (
-        "Warning: the scores of the edges of L1H0 are not exact: 99 % of the effect flows into it, 35 % out of it. "
-        "Take more steps, or patch its paths."
+        "The scores of L1H0's edges are not exact: 99 % of the effect flows into it, 35 % out of it; "
+        "take more steps, or patch its paths."
     )
     assert fine.startswith("The edges add up: even at the worst node, ")
 

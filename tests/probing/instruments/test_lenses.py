@@ -8,6 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lab.errors import ModelError
 from lab.probing import bridge
+from lab.probing.addition.columns import ColumnPairs
 from lab.probing.benchmark.known import FieldSums, KnownAdder
 from lab.probing.instruments.lenses import direct_attribution, logit_lens
 from tests.probing.known_adders import llama_adder, native_adder
@@ -21,21 +22,21 @@ def adder(request: pytest.FixtureRequest) -> KnownAdder:
 
 
 def test_the_digit_appears_where_the_last_mlp_writes_it(adder: KnownAdder):
-    found = logit_lens(adder, adder.sums(NUMBERS), batch_size=25)
+    found = logit_lens(adder, ColumnPairs(adder.sums(NUMBERS)), batch_size=25)
     for layer, site in ((0, "mid"), (0, "post"), (1, "mid")):
-        assert (found.accuracy.at(layer=layer, site=site, digit="right").value[:3] < 0.35).all()
+        assert (found.accuracy.at(layer=layer, site=site, answer="right").value[:3] < 0.35).all()
     end = {name: getattr(found, name).at(layer=1, site="post") for name in found._fields}
-    assert (end["accuracy"].at(digit="right").value == 1).all()
-    assert (end["rank"].at(digit="right").value == 0).all()
-    assert (end["accuracy"].at(digit="of another sum").value[:3] < 0.35).all()
-    assert (end["probability"].at(digit="right").value > 0.5).all()
+    assert (end["accuracy"].at(answer="right").value == 1).all()
+    assert (end["rank"].at(answer="right").value == 0).all()
+    assert (end["accuracy"].at(answer="of the source").value[:3] < 0.35).all()
+    assert (end["probability"].at(answer="right").value > 0.5).all()
     # all sums have three digits, and those from 1000 on have a fourth
-    assert end["accuracy"].at(digit="right").n.tolist() == [60] * 3 + [sum(a + b >= 1000 for a, b in NUMBERS)]
+    assert end["accuracy"].at(answer="right").n.tolist() == [60] * 3 + [sum(a + b >= 1000 for a, b in NUMBERS)]
 
 
 def test_the_lens_at_the_end_is_the_model_itself(adder: KnownAdder):
     sums = adder.sums(NUMBERS[:10])
-    found = logit_lens(adder, sums).probability.at(layer=1, site="post", digit="right")
+    found = logit_lens(adder, ColumnPairs(sums)).probability.at(layer=1, site="post", answer="right")
     with torch.inference_mode():
         chosen_BT = adder.logits(sums).log_softmax(-1).exp().gather(2, sums.tokens_BT.roll(-1, 1)[:, :, None])[..., 0]
     probability_BK = chosen_BT.gather(1, sums.query_at_BK.clamp(min=0))
@@ -43,9 +44,9 @@ def test_the_lens_at_the_end_is_the_model_itself(adder: KnownAdder):
 
 
 def test_all_of_the_right_digit_is_from_the_last_mlp_and_the_heads_write_none(adder: KnownAdder):
-    found = direct_attribution(adder, adder.sums(NUMBERS), batch_size=25)
+    found = direct_attribution(adder, ColumnPairs(adder.sums(NUMBERS)), batch_size=25)
     assert found.axes["component"][:2] == ["embedding", "L0H0"]
-    right = found.at(digit="right").value - found.at(digit="of another sum").value
+    right = found.at(answer="right").value - found.at(answer="of the source").value
     share = dict(zip(found.axes["component"], right[:, :3], strict=True))
     assert (share["L1 MLP"] > 5).all()
     for name in ("L0H0", "L0H4", "L0 MLP", "L1H2", "bias"):
@@ -56,7 +57,7 @@ def test_a_digits_attribution_is_worked_out_by_hand():
     # 12 + 34 = 46: the last MLP writes the digit 6, which the unembedding multiplies by 2 d for the logit of digit d.
     # So 6 gets 72, and the other nine digits get 12 * 39 / 9 = 52 on average
     adder = native_adder()
-    found = direct_attribution(adder, adder.sums([(12, 34)])).at(column=0, digit="right")
+    found = direct_attribution(adder, ColumnPairs(adder.sums([(12, 34)]))).at(column=0, answer="right")
     assert found.at(component="L1 MLP").value == pytest.approx(20, abs=0.01)
     # the constant: -36 for 6, and for the others -(285 - 36) / 9
     assert found.at(component="embedding").value == pytest.approx(-36 + 249 / 9, abs=0.01)
@@ -71,7 +72,7 @@ def test_components_sum_to_the_logits_of_any_model_and_those_of_unmerged_adapter
     model = LlamaForCausalLM(config).eval()
     subject = bridge.bridge("drawn", model, FieldSums())
     sums = subject.sums(NUMBERS[:8])
-    found = direct_attribution(subject, sums).at(digit="right")
+    found = direct_attribution(subject, ColumnPairs(sums)).at(answer="right")
     with torch.inference_mode():
         logits_BTV = subject.logits(sums)
     logits_BV = logits_BTV[torch.arange(8), sums.query_at_BK[:, 1]]
@@ -84,4 +85,4 @@ def test_components_sum_to_the_logits_of_any_model_and_those_of_unmerged_adapter
         if "lora_" in name:
             torch.nn.init.normal_(weight)
     with pytest.raises(ModelError, match=r"^tuned: what its components write sums to logits that are off by .* merged"):
-        direct_attribution(bridge.bridge("tuned", tuned, FieldSums()), sums)  # type: ignore[arg-type]
+        direct_attribution(bridge.bridge("tuned", tuned, FieldSums()), ColumnPairs(sums))  # type: ignore[arg-type]

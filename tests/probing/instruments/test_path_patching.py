@@ -7,15 +7,17 @@ from transformer_lens import patching as stock
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from lab.errors import ModelError
+from lab.probing.addition.columns import ColumnPairs
+from lab.probing.addition.pairs import carry_only, cross_digit
+from lab.probing.answered import Answered
 from lab.probing.benchmark.known import END, PAD, WORDS, FieldSums
 from lab.probing.bridge import bridge
 from lab.probing.components import Component
-from lab.probing.contrast import EVERYWHERE, Contrast
+from lab.probing.contrast import EVERYWHERE
 from lab.probing.instruments.lenses import logit_lens
 from lab.probing.instruments.patching import Patch
 from lab.probing.instruments.patching import margins as patched
 from lab.probing.instruments.path_patching import Receiver, margins, patch_paths, receivers
-from lab.probing.pairs import carry_only, cross_digit
 from tests.probing.known_adders import ADDERS, BY_HAND, EQUAL, random_model
 
 HEADS = [Component("head", 0, head) for head in range(5)]
@@ -70,13 +72,16 @@ def test_the_write_of_a_head_goes_nowhere_but_into_the_receiver(adder):
 @pytest.mark.parametrize(("key_value_heads", "inputs"), [(4, "qkv"), (2, "q")])
 def test_margins_are_those_of_the_stock_direct_paths(key_value_heads, inputs):
     subject = random_model(key_value_heads)
-    contrast = Contrast(subject, cross_digit(3, 2, 1, seed=0))
-    query = int(contrast.base.query_at_BK[0, contrast.column])
+    answered = Answered(subject, cross_digit(3, 2, 1, seed=0))
+    query = int(answered.contrast.base.query_at_BK[0, answered.contrast.column])
 
     def metric(logits_1TV: torch.Tensor) -> torch.Tensor:
-        return logits_1TV[0, query, contrast.source_id_B[0]] - logits_1TV[0, query, contrast.base_id_B[0]]
+        return (
+            logits_1TV[0, query, answered.contrast.source_id_BQ[:, 0][0]]
+            - logits_1TV[0, query, answered.contrast.base_id_BQ[:, 0][0]]
+        )
 
-    base_1T, source_1T = contrast.base.tokens_BT[:1], contrast.source.tokens_BT[:1]
+    base_1T, source_1T = answered.contrast.base.tokens_BT[:1], answered.contrast.source.tokens_BT[:1]
     with torch.inference_mode():
         _, of_source = subject.bridge.run_with_cache(source_1T)
         _, of_base = subject.bridge.run_with_cache(base_1T)
@@ -85,17 +90,17 @@ def test_margins_are_those_of_the_stock_direct_paths(key_value_heads, inputs):
                 subject.bridge, base_1T, of_source, of_base, metric, 0, 2, name, verbose=False
             )
             into = [Receiver(name, layer, head) for layer in (1, 2) for head in range(4)]
-            found = margins(contrast, [Component("head", 0, 2)], into, batch_size=6)
+            found = margins(answered, [Component("head", 0, 2)], into, batch_size=6)
             np.testing.assert_allclose(found[0, 0], expected[1:].flatten(), atol=1e-4)
             assert np.ptp(found[0, 0]) > 0.01
 
 
 def test_if_only_the_logits_come_after_patching_the_path_is_patching_the_component():
     subject = random_model(2)
-    contrast = Contrast(subject, carry_only(3, 1, 3, seed=0))
+    answered = Answered(subject, carry_only(3, 1, 3, seed=0))
     last = Component("mlp", 2)
-    found = margins(contrast, [last], [Receiver("logits", 2)])
-    np.testing.assert_allclose(found[:, 0, 0], patched(contrast, [Patch((last,), EVERYWHERE)])[:, 0], atol=1e-4)
+    found = margins(answered, [last], [Receiver("logits", 2)])
+    np.testing.assert_allclose(found[:, 0, 0], patched(answered, [Patch((last,), EVERYWHERE)])[:, 0], atol=1e-4)
 
 
 def test_under_grouped_query_attention_keys_and_values_are_those_of_groups():
@@ -104,10 +109,10 @@ def test_under_grouped_query_attention_keys_and_values_are_those_of_groups():
     assert names[:6] == ["L0H0.q", "L0H1.q", "L0H2.q", "L0H3.q", "L0H0-1.k", "L0H2-3.k"]
     with pytest.raises(ModelError, match=r"^random has no receiver L1H2\.v: .* 4 query heads and 2 key-value heads"):
         patch_paths(subject, carry_only(3, 1, 1, seed=0), [HEADS[0]], [Receiver("v", 1, 2)])
-    contrast = Contrast(subject, carry_only(3, 1, 3, seed=0))
+    answered = Answered(subject, carry_only(3, 1, 3, seed=0))
     into = [Receiver(name, 1, head) for name in ("k", "v") for head in (0, 1)]
-    found = margins(contrast, [Component("head", 0, 1)], into)
-    assert (np.abs(found[:, 0] - contrast.corrupt_B[:, None]).max(0) > 1e-4).all()
+    found = margins(answered, [Component("head", 0, 1)], into)
+    assert (np.abs(found[:, 0] - answered.corrupt_B[:, None]).max(0) > 1e-4).all()
 
 
 def test_paths_into_mlps_beside_the_heads_of_their_layer_are_refused():
@@ -124,7 +129,7 @@ def test_paths_into_mlps_beside_the_heads_of_their_layer_are_refused():
         patch_paths(subject, carry_only(4, 1, 2, seed=0), [Component("head", 0, 0)], [Receiver("mlp", 1)])
     # what reads the stream alone does without the site between them
     assert subject.sites == ("pre", "post")
-    found = logit_lens(subject, subject.sums([(1234, 4321)] * 2)).accuracy
+    found = logit_lens(subject, ColumnPairs(subject.sums([(1234, 4321)] * 2))).accuracy
     assert found.axes["site"] == ["pre", "post"]
 
 

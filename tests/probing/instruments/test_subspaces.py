@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import ModelError
+from lab.probing.addition.pairs import cross_digit
 from lab.probing.instruments.subspaces import Subspace, check_basis, random_basis
 from lab.probing.interventions import read_queries
-from lab.probing.pairs import cross_digit
 from tests.probing.known_adders import llama_adder, native_adder
 
 

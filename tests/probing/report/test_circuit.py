@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import TaskError
-from lab.probing.catalogue import INSTRUMENTS, Session
+from lab.probing.addition.catalogue import INSTRUMENTS, Session
 from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
 from lab.probing.measured import Measured
@@ -58,9 +58,10 @@ def test_the_sentences_name_what_the_adder_is_made_of(measured):
     subject = native_adder()
     said = {name: " ".join(verdicts(name, arrays)) for name, arrays in measured.items()}
     for (layer, head), (number, _) in subject.known.looks_at.items():
-        assert f"L{layer}H{head} looks at the digit of {number}" in said["alignment"] or (layer, head) == (0, 4)
-    assert "L0H3 to L0 mlp 100 %" in said["path_patching"]
-    assert "from other heads of the same layers: at most 0 %" in said["path_patching"]
+        assert f"L{layer}H{head} looks at {number}'s digit" in said["alignment"] or (layer, head) == (0, 4)
+    assert re.search(
+        r"L0H3 passes 100 % \(.*\) of the carry to L0 mlp, 0 to 1; heads at random at most 0 %", said["path_patching"]
+    )
     assert "nothing to mend" in said["surgery"]
     assert not unable("competence", measured["competence"])
 
@@ -70,7 +71,7 @@ def test_a_probe_ends_in_five_lines_at_most_that_name_the_head_that_carries(meas
     lines = in_short(measured)
     assert len(lines) <= 5
     assert any(
-        re.match(r"L0H[23] brings the carry about: \d+ % \(\d+-\d+\) from 0 to 1, the med", line) for line in lines
+        re.match(r"L0H[23] moves \d+ % \(\d+-\d+, n = \d+\) of the carry, 0 to 1; the median", line) for line in lines
     )
     assert in_short(measured, ["edges"])[-1] == "Not measured: edges."
     assert len(in_short(measured, ["edges"])) <= 5
@@ -123,7 +124,7 @@ def test_a_component_is_found_again_by_its_name(kind, layer, head):
     assert Component.named(str(part)) == part
 
 
-@pytest.mark.parametrize("name", ["", "L1", "logits", "L0H1.q", "l0h1", "L0 attn"])
+@pytest.mark.parametrize("name", ["", "L1", "logits", "L0H1.x", "l0h1", "L0 attn"])
 def test_other_names_name_no_component(name):
     with pytest.raises(TaskError, match="names no head"):
         Component.named(name)

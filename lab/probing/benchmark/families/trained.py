@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
+from lab.probing.addition.pairs import Pairs, carry_only
 from lab.probing.benchmark.known import Adder, Circuit
 from lab.probing.bridge import open_model
 from lab.probing.components import Component
-from lab.probing.pairs import Pairs, carry_only
 
 VERIFIED: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 """The models, and the circuits that were found in them."""

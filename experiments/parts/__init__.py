@@ -1,0 +1,1 @@
+"""Parts that one experiment alone uses; a config names them by `uses`."""

@@ -1,0 +1,1 @@
+"""Additions: their digits by place, their carries, and the instruments that ask about these."""
