@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
 def wrong(reader: SumReader, item: Problem, example: str) -> list[int]:
     """The places of wrong digits, with `example` instead of the instruction's number."""
     asked = reader.example(item)
-    return reader.wrong(asked._replace(prompt=asked.prompt.replace(EXAMPLE_NUMBER, example, 1)))
+    return reader.wrong(asked._replace(prompt=asked.raw.replace(EXAMPLE_NUMBER, example, 1)))
 
 
 if __name__ == "__main__":

@@ -368,7 +368,9 @@ def probe(
 
     own = model if isinstance(model, Subject) else None
     if contrast is not None and settings.keys() - {"template"}:
-        raise ConfigError(f"{next(iter(settings.keys() - {'template'}))}: not for pairs of prompts, which say what is asked")
+        raise ConfigError(
+            f"{next(iter(settings.keys() - {'template'}))}: not for pairs of prompts, which say what is asked"
+        )
     if own and "template" in settings:
         raise ConfigError("template: a bridge of your own has a prompt already; give it to Subject.from_bridge")
     if isinstance(model, Model) and model.changed:

@@ -13,9 +13,10 @@ others. With resume=true, instruments that failed or are missing are run, and th
 and what it finds that is not there. It writes scores.csv and tables.md.
 """
 
+import itertools
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lab.command import entry_point, is_word, read_config
 from lab.errors import ConfigError, LabError, ModelError, check_one_of
@@ -85,7 +86,7 @@ def probe(config: ProbeConfig) -> None:
         found = [part for section in sections for part in section.measured]
         run.write_text("tables.md", "\n\n".join(table(part).page() for part in found))
         heads = circuit({section.name: section.measured for section in sections}).heads
-        attention = [page.Attention(*part) for part in session.attention(heads)]
+        attention = list(itertools.starmap(page.Attention, session.attention(heads)))
         run.write_text("page.html", page.page(f"{config.name}: {config.subject}", session.facts, sections, attention))
         told = [f"{part.name}: {line}" for part in sections for line in part.verdicts or [part.failure] if line]
         run.write_text("verdicts.md", "\n".join(f"- {line}" for line in told) + "\n")
@@ -125,11 +126,12 @@ def _measured(session: "Session | ContrastSession", run: "Run", name: str) -> "S
     from lab.probing.report.verdicts import unable, verdicts
 
     stored = f"probe_{name}"
-    instruments = catalogue.INSTRUMENTS if isinstance(session, catalogue.ContrastSession) else INSTRUMENTS
+    of_pairs = isinstance(session, catalogue.ContrastSession)
+    measure: Any = (catalogue.INSTRUMENTS if of_pairs else INSTRUMENTS)[name]
     try:
         if not (run.path / f"{stored}.json").exists():
             print(f"{name} ...", flush=True)
-            run.write_json(stored, [part.to_json() for part in instruments[name](session)])
+            run.write_json(stored, [part.to_json() for part in measure(session)])
     except Exception as error:  # whatever it is, the other instruments can still run
         reason = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
         print(f"{name} failed: {reason}", file=sys.stderr)

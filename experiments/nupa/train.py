@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> None:
     quiet_libraries()
     cells = trained_cells(tasks_of(config.data.tasks), config.data.lengths[1])
     words, settings = vocabulary(), config.training
-    model = scratch.build(config.model, words, config.seed)
+    model = scratch.build(config, words)
     model.set_attn_implementation("eager")  # rows are so short that fused attention takes twice as long
     sets = TrainingSets(
         line_rows(cells, "train", config.seed, settings.max_steps * settings.batch_size),
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
         settings,
         sets,
         config.seed,
-        SequenceCollator(words, 1, config.model.positions, config.seed),
+        SequenceCollator(model, 1, config.seed),
         sequence_loss,
         bfloat16=pretrained.resolve_dtype(config.model).itemsize == 2,
         compile=settings.compile,

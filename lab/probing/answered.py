@@ -50,7 +50,7 @@ class Answered:
     def __init__(self, subject: Subject, pairs: Contrasting) -> None:
         """Raises the errors of `pairs.contrast`."""
         self.subject = subject
-        self.contrast = _cut_after_query(subject, pairs.contrast(subject))
+        self.contrast: Any = _cut_after_query(subject, pairs.contrast(subject))
         self.corrupt_B, self.clean_B = np.full((2, len(self.contrast)), np.nan)
         """The metric of bases and sources; nan until `Runs` has run them."""
         self.right_B = np.zeros(len(self.contrast), dtype=bool)

@@ -276,12 +276,12 @@ def _examples(writer: Any) -> Asked:
     if isinstance(writer, TextReader) and not writer.takes_two:
         return Tokens(torch.tensor([writer.reading("12 and 345 = ").ids]))
     if hasattr(writer, "write"):
-        return replace(Sums.of(writer, _EXAMPLES), digits_apart=False)
-    task = writer.tasks[0]
+        return replace(Sums.of(writer, _EXAMPLES), digits_apart=False)  # type: ignore[arg-type]
+    task = writer.tasks[0]  # type: ignore[union-attr]
     length = min(3, task.tested_lengths[-1])
     problems = [problem(Cell(task, length), "train", 0, index) for index in range(3)]
     ids = [torch.tensor(writer.problem(one).ids) for one in problems]
-    return Tokens(pad_sequence(ids, batch_first=True, padding_value=writer.pad))
+    return Tokens(pad_sequence(ids, batch_first=True, padding_value=writer.pad))  # type: ignore[union-attr]
 
 
 @torch.inference_mode()

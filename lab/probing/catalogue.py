@@ -112,7 +112,7 @@ def patterns(subject: Subject, asked: Any, heads: Sequence[Component]) -> tuple[
     return "".join(tokens), tokens, list(map(str, heads)), torch.stack(patterns).float().cpu().numpy()
 
 
-def strongest_heads(session: Session, count: int) -> list[Component]:
+def strongest_heads(session: Any, count: int) -> list[Component]:
     """The heads with the largest effects on the discovery pairs."""
     strongest = np.argsort(-head_effects(session), axis=None, kind="stable")[:count]
     return [Component("head", *divmod(int(index), session.subject.heads)) for index in strongest]

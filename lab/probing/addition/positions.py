@@ -158,7 +158,9 @@ class TextSums(TextReader):
         start, end = one.parts["operator"]
         between = one.text[start:end]
         operator = _token_at(one, end - len(between.lstrip()))
-        return Written([*one.ids, self.end], *at, operator, one.start - 1, ends=not self._has_template)
+        a_at, b_at, answer_at = at
+        ids = [*one.ids, self.end]
+        return Written(ids, a_at, b_at, answer_at, operator, one.start - 1, ends=not self._has_template)
 
     def digit_ids(self) -> list[int]:
         """See `SumWriter`."""

@@ -62,7 +62,7 @@ def screen(
     """
     check_positive("top", top)
     answered = Answered.of_right_pairs(subject, pairs, _BATCH)
-    places = places or answered.contrast.places or (EVERYWHERE,)
+    places = list(places or answered.contrast.places or (EVERYWHERE,))
     layers, heads = range(subject.layers), range(subject.heads)
     patches = [Patch((Component("head", *which),), place) for *which, place in product(layers, heads, places)]
     patches += [Patch((Component("mlp", layer),), place) for layer, place in product(layers, places)]
