@@ -83,6 +83,11 @@ class OwnBridge:
         """The unembedding, (D, V)."""
         return self.model.lm_head.weight.T
 
+    @property
+    def W_out(self) -> list[torch.Tensor]:
+        """What each neuron writes per unit, (N, D), for each layer."""
+        return [layer.mlp.down_proj.weight.T for layer in self.blocks]
+
     def run_with_hooks(self, tokens_BT: torch.Tensor, fwd_hooks: Sequence[tuple[str, Callable[..., Any]]]) -> Any:
         """The logits (B, T, V) of a run with hooks, which are removed afterwards."""
         added = [(self.hook_dict[name], change) for name, change in fwd_hooks]
