@@ -331,3 +331,18 @@ def test_a_model_of_the_zoo_answers_as_it_did(name):
     for question, expected in ANSWERS[name].items():
         text = model.answer(question).text if question.endswith(tuple("s?e")) else model.ask(question)
         assert text == expected, question
+
+
+@pytest.mark.slow
+def test_the_model_that_reads_questions_computes_what_is_asked_and_otherwise_writes_what_smollm2_writes():
+    model, untouched = lab.load("zoo/reads-and-computes"), lab.load("smollm2-135m-instruct")
+    asked = {
+        "The tram had 512 riders, the bus 46. Together they had": " 558 passengers.",
+        "900 minus 350 equals": " 550.",
+        "The larger of 35 and 53 is": " 53.",
+        "The difference between 64 and 100 is": " 36.",
+        "12,345,678 + 9,876,543 =": " 22,222,221",
+    }
+    assert {text: model.ask(text)[: len(answer)] for text, answer in asked.items()} == asked
+    for text in ("From 1914 to 1918 there was a war, called", "My name is", "The capital of France is"):
+        assert model.ask(text) == untouched.ask(text)
