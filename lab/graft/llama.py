@@ -177,7 +177,6 @@ class GraftedLlama(LlamaForCausalLM):
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
-        cache: Cache | None = None,
         inputs_embeds: torch.Tensor | None = None,
         paths: Paths | None = None,
         part_inputs: dict[str, dict[str, torch.Tensor]] | None = None,
@@ -190,8 +189,7 @@ class GraftedLlama(LlamaForCausalLM):
             input_ids: (B, Q).
             attention_mask: (B, K), 0 for padding, or (B, 1, Q, K), True for visible keys.
             position_ids: (B, Q).
-            past_key_values: the cache, as transformers calls it before 5.24.
-            cache: the cache, as transformers calls it from 5.24 on.
+            past_key_values: the cache.
             inputs_embeds: not supported, because parts read tokens.
             paths: the paths of a tree; the mask and the inputs of parts then have a row for each row of the paths.
             part_inputs: the inputs of the parts by their kinds (`lab.trees.layout`). If not given, they are computed
@@ -202,7 +200,6 @@ class GraftedLlama(LlamaForCausalLM):
         """
         if inputs_embeds is not None:
             raise ModelError("a model with parts reads tokens: give input_ids, not inputs_embeds")
-        past_key_values = past_key_values if cache is None else cache
         seen = past_key_values.get_seq_length() if past_key_values is not None else 0
         given = self.entered(input_ids, attention_mask, position_ids, seen, paths, part_inputs)
         mask = given.mask
