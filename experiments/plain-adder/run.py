@@ -136,7 +136,7 @@ def compiled(sizes: dict[str, int]) -> ctypes.CDLL:
         fast = ["-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math"]
         flags = ["-O3", "-march=native", "-mprefer-vector-width=512", *fast, "-shared", "-fPIC"]
         defined = [f"-D{name}={size}" for name, size in sizes.items()]
-        command = ["cc", *flags, *defined, str(Path(__file__).with_suffix(".c")), "-o", str(library), "-lm"]
+        command = ["cc", *flags, *defined, str(Path(__file__).with_name("adder_plain.c")), "-o", str(library), "-lm"]
         try:
             subprocess.run(command, check=True)
         except (OSError, subprocess.CalledProcessError) as error:

@@ -34,7 +34,7 @@ def test_an_adder_is_opened_and_adds(path):
 @pytest.mark.slow
 def test_the_instruments_measure_a_declared_adder():
     probed = lab.probe(str(RECORD), ["alignment"], digits=[10], pairs=8)
-    assert "looks at the digit of a of the place that is written" in repr(probed)
+    assert "looks at a's digit of the place written" in repr(probed)
 
 
 CHANGES = [

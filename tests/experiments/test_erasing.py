@@ -1,5 +1,6 @@
 """The engine that forgets, against the plain loop, with models of random weights."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def test_running_totals_are_written_the_same_without_the_rows_and_places_that_no
 
 @pytest.mark.slow
 def test_a_run_tells_what_its_model_reads_again(tmp_path, capsys):
-    from rules_window import main
+    main = importlib.import_module("experiments.rules-through-a-window.run").main
 
     from lab.pretrain import main as pretrain
 
