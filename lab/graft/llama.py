@@ -169,7 +169,8 @@ class GraftedLlama(LlamaForCausalLM):
 
     def drawn(self, inputs: dict[str, dict[str, torch.Tensor]], index: int) -> dict[str, dict[str, torch.Tensor]]:
         """The inputs of a training batch with what parts draw for it; `index` is that of its first problem."""
-        return {kind: self.parts[kind].drawn(given, index) for kind, given in inputs.items()}
+        drawn = {kind: part.drawn(inputs[kind], index) for kind, part in self.parts.items() if kind in inputs}
+        return {**inputs, **drawn}
 
     def forward(  # type: ignore[override]
         self,
