@@ -152,7 +152,7 @@ class Rows:
         return pad_sequence([_tensor(values[span.whole])[: span.end] for span in self.spans], batch_first=True)
 
     def so_far(self) -> "Rows":
-        """The same rows, with all tokens so far in the forward pass."""
+        """The same rows, as if the forward pass began at their first token."""
         spans = None if self._spans is None else [span._replace(first=0) for span in self._spans]
         others = self.padding, self.written, self.supervised, self.generator
         return Rows(self._given, self.words, spans, *others)

@@ -48,7 +48,7 @@ def stop(*wrote: str) -> Line:
 
 
 def within(view: View, *state: str) -> View:
-    """The same place, with another state."""
+    """What is seen at the same place if the line before carried these words."""
     return view._replace(state=(*state, *[BLANK] * (STATE - len(state))))
 
 
